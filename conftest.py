@@ -1,0 +1,3 @@
+"""Registers the plugin, nothing more."""
+
+pytest_plugins = ["suite.plugin"]

@@ -1,0 +1,54 @@
+"""The command `lanecheck`: one module a subcommand, imported only when it is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from suite.errors import SuiteError
+
+# Subcommand → (module with add_arguments(parser) and run(args) -> exit status, help).
+COMMANDS: dict[str, tuple[str, str]] = {
+    "probe": ("suite.cli.probe", "show what is there: GPUs, links hop by hop, NUMA nodes"),
+    "record": ("suite.cli.record", "save what the probe reads, to be judged elsewhere"),
+    "limits": ("suite.cli.limits", "what a PCIe link could deliver"),
+    "report": ("suite.cli.report", "show a run, or rebuild its report from the journal"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one subcommand. Exit status: 0 done, 1 the machine is not right, 4 usage, 5 nothing to show."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    parser = _parser(words)
+    arguments = parser.parse_args(words)
+    try:
+        return int(importlib.import_module(COMMANDS[arguments.command][0]).run(arguments))
+    except SuiteError as error:
+        print(f"lanecheck {arguments.command}: {error}", file=sys.stderr)
+        return 4
+    except BrokenPipeError:  # `lanecheck probe | head`
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse with pytest's exit status for a usage error, so that both commands agree."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        self.print_usage(sys.stderr)
+        self.exit(4, f"{self.prog}: {message}\n")
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    parser = _Parser(prog="lanecheck", description="What GPU interconnects deliver, and whether that is right.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    wanted = next((word for word in words if not word.startswith("-")), None)
+    for name, (module, help_text) in COMMANDS.items():
+        sub = commands.add_parser(name, help=help_text, description=help_text)
+        if name == wanted:  # the others stay unimported: `lanecheck limits` answers at once
+            importlib.import_module(module).add_arguments(sub)
+    return parser

@@ -1,0 +1,37 @@
+"""What one rank answers to one plan: the message between a worker and the pool in the parent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from suite.records.case import Clock, Placement, Transport
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One rank's measurement. seconds: one entry a round, seconds per operation. window: start and end of the timed
+    transfer in time.monotonic() seconds, the same clock in every process of one host. unavailable: the reason, where
+    this rank cannot measure the plan at all; error: what went wrong, where it tried and failed."""
+
+    seconds: tuple[float, ...] = ()
+    clock: Clock = "host-monotonic"
+    engine: str = ""
+    verified: bool | None = None
+    wrong: str | None = None
+    directions: dict[str, tuple[float, ...]] | None = None
+    placement: Placement | None = None
+    window: tuple[float, float] | None = None
+    transport: Transport | None = None
+    counted: str | None = None
+    notes: tuple[str, ...] = ()
+    unavailable: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Who a worker is: its rank, how many there are, and the file that they rendezvous through."""
+
+    rank: int
+    world_size: int
+    store: str
