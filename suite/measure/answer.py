@@ -22,6 +22,7 @@ class Answer:
     placement: Placement | None = None
     window: tuple[float, float] | None = None
     transport: Transport | None = None
+    iterations: int | None = None  # operations in one sample, where fewer than planned were made
     counted: str | None = None
     notes: tuple[str, ...] = ()
     unavailable: str | None = None

@@ -182,7 +182,8 @@ class Samples:
     """What an engine measured. seconds: one entry a round, seconds per operation, the slowest rank's.
 
     mean_seconds: mean over ranks (nccl-tests' convention). directions: seconds per round of each direction of a
-    both-ways or several-GPU case, by name. verified: bytes compared and right; None where nothing moves.
+    both-ways or several-GPU case, by name. iterations: operations in one sample, where the worker made fewer than planned
+    because the path is slow. verified: bytes compared and right; None where nothing moves.
     verified False: `wrong` says what was seen. watch: set where the plan asked for it. counted: what a byte is.
     """
 
@@ -191,6 +192,7 @@ class Samples:
     engine: Engine
     verified: bool | None = None
     wrong: str | None = None
+    iterations: int | None = None
     mean_seconds: tuple[float, ...] = ()
     directions: dict[str, tuple[float, ...]] | None = None
     placement: Placement | None = None

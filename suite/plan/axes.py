@@ -1,0 +1,148 @@
+"""The axes of the cases: which GPUs, NUMA nodes, sizes and world sizes there are to measure on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from suite.records.machine import Gpu, Machine, NumaNode
+from suite.records.run import Settings
+from suite.units import GIB, KIB, MIB, format_bytes
+
+Value = int | str | tuple[int, int] | None
+Values = list[tuple[Value, str]]
+
+# Messages of tensor-parallel decoding: tokens × hidden size × 2 bytes, 1 to 8 tokens of a hidden size of 5120.
+DECODE_MESSAGES = (10 * KIB, 20 * KIB, 40 * KIB, 80 * KIB)
+
+
+def values(name: str, machine: Machine, settings: Settings) -> Values | str:
+    """What an argument called `name` may be, each value with its id; a text is the reason why there is none."""
+    return _AXES[name](machine, settings)
+
+
+def gpus(machine: Machine, settings: Settings) -> tuple[Gpu, ...]:
+    """The GPUs to measure, in NVML order."""
+    return tuple(g for g in machine.gpus if settings.gpus is None or g.index in settings.gpus)
+
+
+def nodes(machine: Machine, settings: Settings) -> tuple[NumaNode, ...]:
+    """The NUMA nodes to measure: those asked for that this process may allocate from."""
+    allowed = machine.environment.allowed_nodes
+    return tuple(
+        n
+        for n in machine.nodes
+        if (settings.nodes is None or n.index in settings.nodes) and (not allowed or n.index in allowed)
+    )
+
+
+def copy_sizes(settings: Settings) -> tuple[int, ...]:
+    """Bytes of the copy cases, ascending."""
+    return settings.sizes or _doubling(4 * KIB, GIB if settings.effort == "full" else 256 * MIB)
+
+
+def messages(settings: Settings) -> tuple[int, ...]:
+    """Bytes of the collective cases, ascending."""
+    if settings.sizes:
+        return settings.sizes
+    return tuple(sorted({*_doubling(8, GIB if settings.effort == "full" else 64 * MIB), *DECODE_MESSAGES}))
+
+
+def _doubling(first: int, last: int) -> tuple[int, ...]:
+    sizes = []
+    while first <= last:
+        sizes.append(first)
+        first *= 2
+    return tuple(sizes)
+
+
+def _gpu(machine: Machine, settings: Settings) -> Values | str:
+    found = gpus(machine, settings)
+    if not found:
+        return machine.why_no_gpu or "no GPU"
+    return [(g.index, f"gpu{g.index}") for g in found]
+
+
+def _pair(machine: Machine, settings: Settings) -> Values | str:
+    found = gpus(machine, settings)
+    if not found:
+        return machine.why_no_gpu or "no GPU"
+    if len(found) < 2:
+        return "needs two GPUs and one is there"
+    return [((a.index, b.index), f"gpu{a.index}_gpu{b.index}") for a in found for b in found if a != b]
+
+
+def _node(machine: Machine, settings: Settings) -> Values | str:
+    """Nodes that have memory (or do not say)."""
+    found = [n for n in nodes(machine, settings) if n.memory_bytes != 0]
+    return [(n.index, f"node{n.index}") for n in found] or "no NUMA node with memory may be used"
+
+
+def _target_node(machine: Machine, settings: Settings) -> Values | str:
+    found = _node(machine, settings)
+    return found if isinstance(found, str) else [(value, f"to_{text}") for value, text in found]
+
+
+def _cpu_node(machine: Machine, settings: Settings) -> Values | str:
+    """Every node with CPUs; with more than two nodes in quick only the one nearest to the memory."""
+    found = [n for n in nodes(machine, settings) if n.cpus]
+    if not found:
+        return "no NUMA node with CPUs may be used"
+    if len(found) > 2 and settings.effort == "quick":
+        return [(None, "near_cpus")]
+    return [(n.index, f"cpus{n.index}") for n in found]
+
+
+def _size(_machine: Machine, settings: Settings) -> Values:
+    return [(size, format_bytes(size)) for size in copy_sizes(settings)]
+
+
+def _message(_machine: Machine, settings: Settings) -> Values:
+    return [(size, format_bytes(size)) for size in messages(settings)]
+
+
+def _world_size(machine: Machine, settings: Settings) -> Values:
+    """Ranks on CPUs: those asked for, or 2 and, where there are CPUs for it, 4."""
+    cpus = sum(len(n.cpus) for n in machine.nodes)
+    sizes: Sequence[int] = settings.world_sizes or [n for n in (2, 4) if n <= max(2, cpus)]
+    return [(n, f"{n}ranks") for n in sizes]
+
+
+def _gpu_world_size(machine: Machine, settings: Settings) -> Values | str:
+    """Ranks on GPUs, one each: those asked for, or all of them (in full also every power of two below)."""
+    found = len(gpus(machine, settings))
+    if found == 0:
+        return machine.why_no_gpu or "no GPU"
+    if found == 1:
+        return "needs two GPUs and one is there"
+    wanted = settings.world_sizes or _gpu_worlds(found, settings)
+    fitting = [n for n in wanted if n <= found]
+    return [(n, f"{n}ranks") for n in fitting] or f"needs {min(wanted)} GPUs and {found} are there"
+
+
+def _gpu_worlds(found: int, settings: Settings) -> Sequence[int]:
+    if settings.effort == "quick":
+        return [found]
+    return sorted({found, *(n for n in (2, 4, 8, 16) if n <= found)})
+
+
+def _transport(_machine: Machine, settings: Settings) -> Values:
+    """NCCL's own choice and shared memory; in full also P2P forced and the network."""
+    names = ["default", "shm"] if settings.effort == "quick" else ["default", "p2p", "shm", "net"]
+    return [(name, name) for name in names]
+
+
+_AXES: dict[str, Callable[[Machine, Settings], Values | str]] = {
+    "gpu": _gpu,
+    "pair": _pair,
+    "node": _node,
+    "target_node": _target_node,
+    "cpu_node": _cpu_node,
+    "world_size": _world_size,
+    "gpu_world_size": _gpu_world_size,
+    "transport": _transport,
+    "message": _message,
+    "size": _size,
+}
+
+# Slow to fast: worker pools live as long as the slow axes stay, so sizes come last.
+NAMES: tuple[str, ...] = tuple(_AXES)

@@ -1,0 +1,135 @@
+"""The pipeline without pytest: plan → measure → limits → judge → store → report. The only module that knows all rooms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from suite import __version__
+from suite.errors import MeasureError, Unavailable
+from suite.judge import findings as judge_findings
+from suite.judge import rules
+from suite.limits import case as limits_case
+from suite.measure.engine import Engine
+from suite.measure.simulated import SimulatedEngine
+from suite.measure.workers import WorkerEngine
+from suite.probe import link as probe_link
+from suite.probe import machine as probe_machine
+from suite.probe import recording
+from suite.records.case import Plan, Samples
+from suite.records.machine import Machine
+from suite.records.run import Failure, Finding, Result, Run, Settings, Verdict
+from suite.records.scenario import Scenario
+from suite.report import markdown
+from suite.session import assemble
+from suite.store import files, runs
+from suite.store.journal import Journal
+
+CHECKPOINT_S = 2.0
+
+
+def probe() -> Machine:
+    """This machine, read now. Raises ProbeError."""
+    return probe_machine.read()
+
+
+def load_machine(path: Path) -> Scenario:
+    """A recorded or simulated machine from a file or folder. Raises ProbeError with one sentence."""
+    return recording.load(path)
+
+
+def engine_for(scenario: Scenario | None, folder: Path) -> Engine:
+    """Workers on this machine, or the simulator where a scenario is given. folder: where workers write what they say."""
+    if scenario is None:
+        return WorkerEngine(probe_link.Watcher(), folder)
+
+    def ideal_seconds(machine: Machine, plan: Plan) -> float | None:
+        return limits_case.ideal_seconds(machine, plan)
+
+    return SimulatedEngine(scenario, ideal_seconds)
+
+
+def new_folder(base: Path) -> Path:
+    """A fresh folder for a run, named by the time. Raises StoreError where it cannot be made."""
+    return files.new_folder(base, time.strftime("%Y%m%d-%H%M%S"))
+
+
+class Session:
+    """One run: measures plans one by one, judges each, and has it on disk before the next one starts."""
+
+    def __init__(
+        self, machine: Machine, settings: Settings, engine: Engine, folder: Path, planned: int, simulated: bool
+    ) -> None:
+        self.folder = folder
+        self.results: list[Result] = []
+        self._engine = engine
+        self._header = Run(
+            machine=machine,
+            settings=settings,
+            planned=planned,
+            simulated=simulated,
+            started=datetime.now(UTC).isoformat(timespec="seconds"),
+            lanecheck=__version__,
+        )
+        self._journal = Journal(folder, self._header)
+        self._checkpoint()
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that is measured."""
+        return self._header.machine
+
+    def check(self, plan: Plan) -> Result:
+        """Measures, judges and keeps one case. Only bugs raise: what a machine does wrong is a verdict."""
+        samples, failure, why = self._measure(plan)
+        measured = assemble.result(plan, samples, failure)
+        if why is not None:
+            return self.keep(replace(measured, verdict=Verdict("UNAVAILABLE", "unavailable", (why,))))
+        limited = assemble.with_limits(measured, limits_case.of(self.machine, plan, samples, self.results))
+        return self.keep(replace(limited, verdict=rules.judge(limited, self.machine, self.results)))
+
+    def keep(self, result: Result) -> Result:
+        """Writes a result to the journal, and the readable files when they are 2 s old."""
+        self.results.append(result)
+        self._journal.append(result)
+        if time.monotonic() - self._checkpoint_at >= CHECKPOINT_S:
+            self._checkpoint()
+        return result
+
+    def run(self, complete: bool = False) -> Run:
+        """The run so far."""
+        return replace(self._header, results=tuple(self.results), complete=complete)
+
+    def findings(self) -> Sequence[Finding]:
+        """Root causes over the run so far."""
+        return judge_findings.findings(self.run())
+
+    def close(self, complete: bool) -> Run:
+        """Ends the workers and writes everything. complete: every planned case ended."""
+        self._engine.close()
+        self._journal.end(complete)
+        self._checkpoint(complete)
+        return self.run(complete)
+
+    def _measure(self, plan: Plan) -> tuple[Samples | None, Failure | None, str | None]:
+        try:
+            return self._engine.measure(plan), None, None
+        except MeasureError as error:
+            return None, Failure(error.kind, str(error), error.said), None
+        except Unavailable as reason:
+            return None, None, str(reason)
+
+    def _checkpoint(self, complete: bool = False) -> None:
+        write(self.folder, self.run(complete))
+        self._checkpoint_at = time.monotonic()
+
+
+def write(folder: Path, run: Run) -> None:
+    """run.json and report.md of a run, each replaced in one step."""
+    found = judge_findings.findings(run)
+    runs.write(folder, run)
+    text = markdown.render(run, found, judge_findings.headline(run, found))
+    files.write_atomic(folder / "report.md", text.encode())
