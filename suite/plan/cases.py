@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from suite.plan import axes
-from suite.records.case import Operation, Plan
+from suite.records.case import COLLECTIVES, LATENCIES, Operation, Plan
 from suite.records.machine import Machine, NumaNode
 from suite.records.run import Result, Settings, Verdict
 from suite.units import GIB, KIB, MIB
@@ -18,8 +18,6 @@ TRANSPORTS: dict[str, tuple[tuple[str, str], ...]] = {
     "shm": (("NCCL_P2P_DISABLE", "1"),),
     "net": (("NCCL_P2P_DISABLE", "1"), ("NCCL_SHM_DISABLE", "1")),
 }
-LATENCY_OPERATIONS = ("host_to_device_latency", "device_to_host_latency", "host_device_load_latency")
-COLLECTIVES = ("allreduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send_recv")
 WATCH_BYTES = 256 * MIB
 WATCH_SECONDS = 0.6  # the link's state is read over at least 0.5 s of transfer
 
@@ -75,7 +73,7 @@ def _by_operation(machine: Machine, settings: Settings, operation: Operation, gi
     placed = _near(machine, given)
     if operation == "link_under_load":
         return {**placed, "bytes": WATCH_BYTES, "min_seconds": WATCH_SECONDS, "watch": True, "iterations": 8}
-    if operation in LATENCY_OPERATIONS:
+    if operation in LATENCIES:
         return {**placed, "iterations": 100, "bytes": 8}
     return {**placed, "iterations": copy_iterations(given["bytes"])}
 

@@ -35,6 +35,21 @@ Operation = Literal[
     "all_to_all",
     "send_recv",
 ]
+COLLECTIVES: tuple[Operation, ...] = (
+    "allreduce",
+    "all_gather",
+    "reduce_scatter",
+    "broadcast",
+    "all_to_all",
+    "send_recv",
+)
+LATENCIES: tuple[Operation, ...] = (
+    "host_to_device_latency",
+    "device_to_host_latency",
+    "host_device_load_latency",
+    "peer_latency",
+    "peer_flag_latency",
+)
 Engine = Literal["copy-engine", "sm", "load-store", "memcpy", "nccl", "gloo", "simulated"]
 Memory = Literal["pinned", "pageable", "registered", "huge", "write_combined"]
 Backend = Literal["gloo", "nccl"]
@@ -182,8 +197,8 @@ class Samples:
     """What an engine measured. seconds: one entry a round, seconds per operation, the slowest rank's.
 
     mean_seconds: mean over ranks (nccl-tests' convention). directions: seconds per round of each direction of a
-    both-ways or several-GPU case, by name. iterations: operations in one sample, where the worker made fewer than planned
-    because the path is slow. verified: bytes compared and right; None where nothing moves.
+    both-ways or several-GPU case, by name. iterations: operations in one sample, where a slow path made
+    the worker do fewer than planned. verified: bytes compared and right; None where nothing moves.
     verified False: `wrong` says what was seen. watch: set where the plan asked for it. counted: what a byte is.
     """
 

@@ -1,4 +1,4 @@
-"""The pipeline without pytest: plan → measure → limits → judge → store → report. The only module that knows all rooms."""
+"""The pipeline without pytest: plan → measure → limits → judge → store → report. It alone knows all rooms."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def load_machine(path: Path) -> Scenario:
 
 
 def engine_for(scenario: Scenario | None, folder: Path) -> Engine:
-    """Workers on this machine, or the simulator where a scenario is given. folder: where workers write what they say."""
+    """Workers on this machine, or the simulator where a scenario is given. folder: for the workers' output."""
     if scenario is None:
         return WorkerEngine(probe_link.Watcher(), folder)
 

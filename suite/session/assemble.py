@@ -6,14 +6,12 @@ from dataclasses import replace
 from statistics import median
 
 from suite.limits.collective import bus_factor
-from suite.records.case import Plan, Samples
+from suite.records.case import COLLECTIVES, LATENCIES, Plan, Samples
 from suite.records.run import Failure, Limits, Result
-
-COLLECTIVES = ("allreduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send_recv")
 
 
 def result(plan: Plan, samples: Samples | None, failure: Failure | None = None) -> Result:
-    """The result of a plan, still without limits and verdict. samples is None where there are none (failure says why)."""
+    """The result of a plan, still without limits and verdict. samples is None where it failed."""
     planned = Result(
         case=plan.case,
         operation=plan.operation,
@@ -64,13 +62,12 @@ def _with_rates(measured: Result, plan: Plan, samples: Samples) -> Result:
     seconds = median(samples.seconds) if samples.seconds else None
     if seconds is None or samples.verified is False:
         return measured
-    latency = seconds if plan.operation.endswith("latency") or plan.operation in COLLECTIVES else None
-    if plan.operation.endswith("latency"):
-        return replace(measured, latency_s=latency)
+    if plan.operation in LATENCIES:
+        return replace(measured, latency_s=seconds)
     rate = bytes_moved(plan) / seconds
     if plan.operation in COLLECTIVES:
         bus = rate * bus_factor(plan.operation, plan.world_size)
-        return replace(measured, latency_s=latency, algbw=rate, bandwidth=bus)
+        return replace(measured, latency_s=seconds, algbw=rate, bandwidth=bus)
     return replace(measured, bandwidth=rate, directions=_directions(plan, samples))
 
 

@@ -1,0 +1,94 @@
+"""What there is to measure follows from the machine and the settings."""
+
+from dataclasses import replace
+
+from suite.plan import axes
+from suite.records.machine import Environment, NumaNode
+from suite.records.run import Settings
+from suite.units import GIB, KIB, MIB, parse_sizes
+from tests.plan.machines import two_nodes
+
+
+def ids(name: str, machine=None, **settings: object) -> list[str] | str:
+    found = axes.values(name, machine or two_nodes(), Settings(**settings))
+    return found if isinstance(found, str) else [text for _, text in found]
+
+
+def test_every_gpu_and_node_is_an_axis_value() -> None:
+    assert ids("gpu") == ["gpu0", "gpu1"]
+    assert ids("node") == ["node0", "node1"]
+    assert ids("cpu_node") == ["cpus0", "cpus1"]
+
+
+def test_pairs_are_ordered_pairs() -> None:
+    assert ids("pair") == ["gpu0_gpu1", "gpu1_gpu0"]
+
+
+def test_ids_hold_no_dash_because_pytest_joins_axes_with_it() -> None:
+    for name in axes.NAMES:
+        assert not any("-" in text for text in ids(name))
+
+
+def test_without_a_gpu_the_reason_is_the_value() -> None:
+    assert ids("gpu", two_nodes(gpus=0)) == "no driver"
+    assert ids("gpu_world_size", two_nodes(gpus=0)) == "no driver"
+
+
+def test_one_gpu_has_no_pair_and_no_allreduce() -> None:
+    assert ids("pair", two_nodes(gpus=1)) == "needs two GPUs and one is there"
+    assert ids("gpu_world_size", two_nodes(gpus=1)) == "needs two GPUs and one is there"
+
+
+def test_a_node_without_memory_is_not_copied_from() -> None:
+    machine = two_nodes()
+    bare = replace(machine, nodes=(*machine.nodes, NumaNode(index=2, memory_bytes=0)))
+    assert ids("node", bare) == ["node0", "node1"]
+
+
+def test_a_node_that_a_cgroup_forbids_is_left_alone() -> None:
+    machine = replace(two_nodes(), environment=Environment(allowed_nodes=(1,)))
+    assert ids("node", machine) == ["node1"]
+
+
+def test_settings_narrow_the_axes() -> None:
+    assert ids("gpu", gpus=(1,)) == ["gpu1"]
+    assert ids("node", nodes=(0,)) == ["node0"]
+
+
+def test_quick_copies_end_at_256_mib_and_full_ones_at_1_gib() -> None:
+    assert axes.copy_sizes(Settings())[0] == 4 * KIB
+    assert axes.copy_sizes(Settings())[-1] == 256 * MIB
+    assert axes.copy_sizes(Settings(effort="full"))[-1] == GIB
+
+
+def test_messages_of_decoding_are_in_every_default_sweep() -> None:
+    assert {10 * KIB, 20 * KIB, 40 * KIB, 80 * KIB} <= set(axes.messages(Settings()))
+    assert axes.messages(Settings())[0] == 8
+    assert axes.messages(Settings())[-1] == 64 * MIB
+
+
+def test_sizes_given_by_the_user_are_all_that_is_measured() -> None:
+    assert axes.messages(Settings(sizes=parse_sizes("8..32"))) == (8, 16, 32)
+
+
+def test_four_ranks_need_four_cpus() -> None:
+    assert ids("world_size") == ["2ranks", "4ranks"]
+    machine = two_nodes()
+    small = replace(machine, nodes=(replace(machine.nodes[0], cpus=(0, 1)),))
+    assert ids("world_size", small) == ["2ranks"]
+
+
+def test_more_ranks_than_gpus_are_a_reason() -> None:
+    assert ids("gpu_world_size", world_sizes=(8,)) == "needs 8 GPUs and 2 are there"
+
+
+def test_quick_allreduce_runs_at_the_largest_world_size_only() -> None:
+    assert ids("gpu_world_size", two_nodes(gpus=8)) == ["8ranks"]
+    assert ids("gpu_world_size", two_nodes(gpus=8), effort="full") == ["2ranks", "4ranks", "8ranks"]
+
+
+def test_quick_does_not_cube_the_nodes_of_a_large_machine() -> None:
+    machine = two_nodes()
+    large = replace(machine, nodes=tuple(NumaNode(index=i, cpus=(i,), memory_bytes=GIB) for i in range(8)))
+    assert ids("cpu_node", large) == ["near_cpus"]
+    assert len(ids("cpu_node", large, effort="full")) == 8
