@@ -23,6 +23,7 @@ class Limits:
     low, high: `now` for the smallest and largest MPS where the MPS was not read (basis 'assumed').
     floor_s: least time, seconds, for latency cases. hard: exceeding `now` means that something is wrong.
     utilisation: fraction of the more loaded link direction, for both-ways cases (above 1.01: impossible).
+    generations: what Gen1, Gen2, … links of the same width could deliver, in order; empty where no PCIe link binds.
     """
 
     now: float | None = None
@@ -37,6 +38,7 @@ class Limits:
     utilisation: float | None = None
     binding: str | None = None
     why: str | None = None
+    generations: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Run:
-    """A run, whole or so far. started: UTC, ISO 8601. complete: every planned case ended."""
+    """A run, whole or so far. started: UTC, ISO 8601. complete: every planned case ended. notes: what a reader of its
+    files could not read, in sentences."""
 
     machine: Machine
     settings: Settings
@@ -144,3 +147,4 @@ class Run:
     started: str | None = None
     lanecheck: str | None = None
     schema: int = SCHEMA
+    notes: tuple[str, ...] = ()
