@@ -65,7 +65,7 @@ class Verdict:
 class Result:
     """One case with all that is known of it. bandwidth: bytes/s, what the limit is compared with (busbw for
     collectives; the sum for both ways and several GPUs). directions: bytes/s of each. represented_by: for NOT_SAMPLED,
-    the case that stands for it."""
+    the case that stands for it. p2p: peer access on or off, None where it plays no part."""
 
     case: str
     operation: Operation
@@ -100,6 +100,7 @@ class Result:
     counted: str | None = None
     link: LinkWatch | None = None
     represented_by: str | None = None
+    p2p: bool | None = None
     notes: tuple[str, ...] = ()
     verdict: Verdict | None = None
 
