@@ -65,6 +65,16 @@ def format_bandwidth(bytes_per_second: float | None) -> str:
     return f"{bytes_per_second:.3g} B/s"
 
 
+def format_gigabytes(bytes_per_second: float | None) -> str:
+    """The number alone, for a column headed GB/s: '55.3', '0.812', '0.0004'; '–' where it is not known."""
+    if bytes_per_second is None:
+        return "–"
+    value = bytes_per_second / GB
+    if value >= 1:
+        return _three_digits(value)
+    return f"{value:.3f}" if value >= 0.01 else f"{value:.4f}"
+
+
 def format_seconds(seconds: float | None) -> str:
     """Seconds as '1.18 µs', '4.50 ms' or '2.00 s'; '–' where it is not known."""
     if seconds is None:

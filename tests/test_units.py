@@ -45,3 +45,14 @@ def test_times_carry_their_unit() -> None:
 def test_unknown_is_not_zero_percent() -> None:
     assert units.format_percent(None) == "–"
     assert units.format_percent(0.953) == "95 %"
+
+
+def test_a_column_of_gigabytes_has_no_unit_and_keeps_small_rates() -> None:
+    assert [units.format_gigabytes(r) for r in (126e9, 55.34e9, 2.9e9, 0.0812e9, 4e5)] == [
+        "126",
+        "55.3",
+        "2.90",
+        "0.081",
+        "0.0004",
+    ]
+    assert units.format_gigabytes(None) == "–"
