@@ -1,0 +1,178 @@
+"""Every number that a verdict turns on, each with its reason and its source. The table in docs/verdicts.md is this one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from suite.units import KIB, MIB
+
+
+def _threshold(default: Any, unit: str, reason: str, source: str) -> Any:
+    return field(default=default, metadata={"unit": unit, "reason": reason, "source": source})
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """What the rules compare with. Fractions are of 1; an override is `dataclasses.replace(Thresholds(), name=value)`."""
+
+    above_ceiling: float = _threshold(
+        1.02,
+        "of the hard ceiling",
+        "a clock and a count of bytes cannot err by more; above it the model, the units or the link state are wrong",
+        "event resolution of 0.5 µs on samples of 100 µs or more: 1 % at the worst, doubled",
+    )
+    utilisation: float = _threshold(
+        1.01,
+        "of one direction of the link",
+        "both ways at once is a region: neither direction can carry more than its line rate",
+        "Neugebauer et al., SIGCOMM 2018, section 3: the model of both directions",
+    )
+    healthy_fraction: float = _threshold(
+        0.80,
+        "of the hard ceiling",
+        "the least that healthy machines reach with pinned memory and large copies",
+        "P100 Gen3 0.83 to 0.94, A100 Gen4 0.89 to 0.90, RTX 4090 0.82 to 0.94, H200 0.94 to 0.96",
+    )
+    margin: float = _threshold(
+        0.06,
+        "of the healthy fraction",
+        "a median of five samples with 3 % noise stays within it",
+        "a median of n samples errs by 1.25 × noise / sqrt(n): 1.7 %; this is 3.5 of those",
+    )
+    fail_fraction: float = _threshold(
+        0.87,
+        "of the least that passes",
+        "between the two a machine is slow (WARN); below it no healthy machine was seen (FAIL)",
+        "0.80 × 0.94 × 0.87 = 0.65: half-width and one generation down (0.5) stay below at any efficiency",
+    )
+    link_bound: float = _threshold(
+        0.95,
+        "of what both ends support",
+        "below it the link's state, not rounding, lowers the ceiling",
+        "neighbouring link states differ by a third or more (x16 to x12); MPS changes give up to 12 %, on both ceilings",
+    )
+    far_warn: float = _threshold(
+        0.70,
+        "of the near node's bandwidth",
+        "a far node costs this much on healthy machines",
+        "cross-socket fractions: EPYC Genoa 0.68 to 0.72 (peer copies), RTX A6000 0.83 to 0.86, EPYC Turin 0.91",
+    )
+    far_fail: float = _threshold(
+        0.50,
+        "of the near node's bandwidth",
+        "a far node that halves the rate is limited by settings or faults, not by distance",
+        "gearshifft issue 82: 0.31 and 0.20 with a fault; healthy pairs above 0.68",
+    )
+    memory_far_warn: float = _threshold(
+        0.25,
+        "of the near copy of host memory",
+        "copies across sockets share the socket link with write-allocate traffic; they keep more than this",
+        "chosen by lanecheck: UPI and xGMI carry at least a quarter of a socket's memory bandwidth",
+    )
+    memory_sibling_warn: float = _threshold(
+        0.70,
+        "of the fastest equal node's near copy",
+        "equal nodes with equal modules differ by a few percent; a missing channel costs 1/8 to 1/2",
+        "chosen by lanecheck",
+    )
+    sibling_fraction: float = _threshold(
+        0.80,
+        "of an equal GPU's bandwidth",
+        "equal GPUs on equal paths differ by noise only",
+        "A100 fleet of 1,939 nodes: 0.89 to 0.90 of the ceiling throughout",
+    )
+    both_ways_gain: float = _threshold(
+        1.25,
+        "times the faster single direction",
+        "two copy engines reach 1.6 to 1.9 times one direction; one engine, or a choked root complex, about 1",
+        "H200: 101.6 GB/s both ways against 55.5 GB/s one way (1.83)",
+    )
+    weak_direction: float = _threshold(
+        0.70,
+        "of the other direction",
+        "framing makes the directions differ by a few percent only",
+        "P100 12.7 against 13.5 GB/s, RTX 4090 26.4 against 27.1 GB/s",
+    )
+    staging_gain: float = _threshold(
+        1.05,
+        "times the peer copy",
+        "staging crosses every link that a peer copy crosses, and more; it is not faster on a path in order",
+        "noise of two medians",
+    )
+    latency_family: float = _threshold(
+        2.0,
+        "times an equal path's latency",
+        "equal paths differ by tens of percent, not by a factor",
+        "chosen by lanecheck",
+    )
+    small_copy_bytes: int = _threshold(
+        4 * MIB,
+        "bytes",
+        "below it a copy's start costs a share of its time, so bandwidth says nothing of the path",
+        "10 µs of start against 70 µs of transfer at Gen5 x16",
+    )
+    small_message_bytes: int = _threshold(
+        64 * MIB,
+        "bytes",
+        "a collective with no smaller one before it is judged by bandwidth only from here on",
+        "25 µs of latency are 2 % of 64 MiB at 50 GB/s",
+    )
+    overhead_share: float = _threshold(
+        0.10,
+        "of the time at the ceiling",
+        "where the shortest operation of this kind takes more, size, not the path, sets the bandwidth",
+        "keeps the start's share below the margin between healthy and slow",
+    )
+    spread: float = _threshold(
+        0.10,
+        "interquartile range over median",
+        "samples that differ by more do not bear a FAIL or a WARN",
+        "pyperf warns at a standard deviation of 10 %",
+    )
+    samples: int = _threshold(3, "samples", "fewer have no median that resists one outlier", "a median needs three")
+    errors_warn: float = _threshold(
+        1.0,
+        "correctable errors and replays a second",
+        "more than the specification's bit error rate allows",
+        "PCI Express: bit error rate 1e-12, at Gen5 x16 (512 Gbit/s) one error in two seconds",
+    )
+    errors_fail: float = _threshold(
+        10.0,
+        "correctable errors and replays a second",
+        "twenty times what the specification allows: the signal is bad",
+        "PCI Express: bit error rate 1e-12; a faulty link in the field counted 210 to 240 a second",
+    )
+    busy: float = _threshold(
+        0.10,
+        "GPU utilisation before the run",
+        "another program's traffic shares the path; a program that only holds memory does not",
+        "chosen by lanecheck",
+    )
+    bar1_fraction: float = _threshold(
+        0.5,
+        "of the GPU's memory",
+        "peer mappings go through BAR1; without resizable BAR it is 256 MiB",
+        "club-3090 issue 734: BAR1 256 MiB on a 24 GiB card",
+    )
+    shm_bytes: int = _threshold(
+        64 * MIB,
+        "bytes of /dev/shm",
+        "NCCL and gloo put their buffers there; containers start with this little",
+        "Docker's default --shm-size",
+    )
+    memlock_bytes: int = _threshold(
+        64 * KIB, "bytes that may be locked", "pinned buffers count against it", "Linux's former default of RLIMIT_MEMLOCK"
+    )
+
+
+def table(thresholds: Thresholds) -> Iterator[tuple[str, str, str, str]]:
+    """(name, value with unit, reason, source) of every threshold, in the order of definition."""
+    for one in fields(thresholds):
+        value = getattr(thresholds, one.name)
+        shown = f"{value / MIB:g} Mi" if isinstance(value, int) and value >= MIB else f"{value:g}"
+        yield one.name, f"{shown} {one.metadata['unit']}", one.metadata["reason"], one.metadata["source"]
+
+
+DEFAULT = Thresholds()
