@@ -1,10 +1,10 @@
-"""What one rank answers to one plan: the message between a worker and the pool in the parent."""
+"""What one rank answers to one plan, and what a worker is told at its start: the messages of the worker pool."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from suite.records.case import Clock, Placement, Transport
+from suite.records.case import Clock, Engine, Placement, Transport
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Answer:
 
     seconds: tuple[float, ...] = ()
     clock: Clock = "host-monotonic"
-    engine: str = ""
+    engine: Engine | None = None
     verified: bool | None = None
     wrong: str | None = None
     directions: dict[str, tuple[float, ...]] | None = None
@@ -36,3 +36,17 @@ class Rank:
     rank: int
     world_size: int
     store: str
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a worker is told on its command line. channel: its inherited socket. parent: the pid that it dies with.
+
+    cpus: its CPU set, empty for all. handlers: 'module:function' by operation, beside the built-in ones.
+    """
+
+    channel: int
+    parent: int
+    rank: Rank
+    cpus: tuple[int, ...] = ()
+    handlers: dict[str, str] = field(default_factory=dict)
