@@ -29,6 +29,7 @@ def result(plan: Plan, samples: Samples | None, failure: Failure | None = None) 
         graph=plan.graph,
         iterations=plan.iterations,
         threads=plan.threads,
+        p2p=plan.p2p,
         error=failure,
     )
     return planned if samples is None else _with_rates(_with_samples(planned, samples), plan, samples)
