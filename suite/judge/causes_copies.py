@@ -10,7 +10,8 @@ COPIES: tuple[Cause, ...] = (
         "INDETERMINATE",
         "more was measured than the link can carry",
         "{measured} is above the ceiling of {limit} ({binding}): the model, the units or the link state is wrong.",
-        "Run once as root so that MPS, MRRS and the link state are read, and report the machine's `lanecheck probe --json`.",
+        "Run once as root so that MPS, MRRS and the link state are read, and report the machine's `lanecheck "
+        "probe --json`.",
         "The ceiling computed from the values in `lspci -vv` as root.",
     ),
     Cause(
@@ -25,7 +26,8 @@ COPIES: tuple[Cause, ...] = (
         "mps_assumed",
         "INDETERMINATE",
         "the payload size was not read, and PASS or FAIL depends on it",
-        "{measured} is in order for an MPS of 128 bytes (ceiling {low}) but not for 512 ({high}); the MPS was not read.",
+        "{measured} is in order for an MPS of 128 bytes (ceiling {low}) but not for 512 ({high}); the MPS "
+        "was not read.",
         "Run once as root: `sudo lanecheck probe` reads MPS and MRRS.",
         "`sudo lspci -vv`: DevCtl MaxPayload.",
     ),
@@ -33,9 +35,12 @@ COPIES: tuple[Cause, ...] = (
         "numa_far_slow",
         "FAIL",
         "copies from this NUMA node reach less than half of what an otherwise equal copy from a nearer node reaches",
-        "{who}: {measured} with memory on node {node}, {near} on node {near_node}: {fraction} of it, too little for distance alone.",
-        "Pin the process and its memory to the near node (`numactl --cpunodebind={near_node} --membind={near_node}`); in the BIOS "
-        "check xGMI or UPI link width and speed, NPS or SNC, relaxed ordering and extended tags, C-states and fabric clocks.",
+        "{who}: {measured} with memory on node {node}, {near} on node {near_node}: {fraction} of it, too "
+        "little for distance alone.",
+        "Pin the process and its memory to the near node (`numactl --cpunodebind={near_node} "
+        "--membind={near_node}`); in the BIOS "
+        "check xGMI or UPI link width and speed, NPS or SNC, relaxed ordering and extended tags, C-states "
+        "and fabric clocks.",
         "The near node's rate with numactl; UPI or xGMI at full width after the change.",
     ),
     Cause(
@@ -92,7 +97,8 @@ COPIES: tuple[Cause, ...] = (
         "FAIL",
         "one direction is far below its limit while the other one is in order",
         "{who}: {direction} reaches {measured} of {limit}, the other direction {other}{hint}.",
-        "For host_to_device: switch on extended tags and raise MRRS (`setpci`, BIOS), check relaxed ordering and the IOMMU "
+        "For host_to_device: switch on extended tags and raise MRRS (`setpci`, BIOS), check relaxed ordering "
+        "and the IOMMU "
         "(`iommu=pt`); for device_to_host: check write ordering and the root complex's settings.",
         "The rate rises with extended tags on or `iommu=pt`.",
     ),
@@ -117,7 +123,8 @@ COPIES: tuple[Cause, ...] = (
         "FAIL",
         "a GPU is below its limit while an equal GPU of this machine is in order in the same case",
         "{who}: {measured} of {limit}, while {sibling}, an equal GPU, reaches {other}.",
-        "Swap the two cards: if the fault stays with the slot, check slot, riser and BIOS; if it follows the card, the card.",
+        "Swap the two cards: if the fault stays with the slot, check slot, riser and BIOS; if it follows the "
+        "card, the card.",
         "The slow rate follows card or slot.",
     ),
     Cause(
@@ -125,14 +132,16 @@ COPIES: tuple[Cause, ...] = (
         "FAIL",
         "a case is far below its limit and nothing that was seen says why",
         "{who}: {measured} is {percent} of the {limit} that {binding} can carry{hint}.",
-        "Check the IOMMU (`iommu=pt`), extended tags and relaxed ordering, ASPM and C-states, and the CPU governor; then the slot.",
+        "Check the IOMMU (`iommu=pt`), extended tags and relaxed ordering, ASPM and C-states, and the CPU "
+        "governor; then the slot.",
         "The rate after each change; `lspci -vv` as root.",
     ),
     Cause(
         "below_expected",
         "WARN",
         "a case is somewhat below what healthy machines reach",
-        "{who}: {measured} is {percent} of the {limit} that {binding} can carry; healthy machines reach {expected}{hint}.",
+        "{who}: {measured} is {percent} of the {limit} that {binding} can carry; healthy machines reach "
+        "{expected}{hint}.",
         "Check the CPU governor, C-states, ASPM and other load, then repeat.",
         "A rate in the range of healthy machines.",
     ),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from suite.judge.cause import Cause
 
-RESEAT = "Reseat the card and the riser, try another slot or riser, and set the slot's link speed in the BIOS to its maximum or Auto"
+RESEAT = (
+    "Reseat the card and the riser, try another slot or riser, "
+    "and set the slot's link speed in the BIOS to its maximum or Auto"
+)
 
 LINK: tuple[Cause, ...] = (
     Cause(
@@ -13,21 +16,25 @@ LINK: tuple[Cause, ...] = (
         "the link's speed under load is below what both ends of the hop support, and no target speed was set so low",
         "{who} runs at {load} under load, although both ends of {hop} support {possible}{loses}.",
         RESEAT + "; then look for a retimer's or the board's firmware update.",
-        "`lspci -vv -s {lower}` under load: LnkSta below LnkCap on both ends; another slot or riser trains to full speed.",
+        "`lspci -vv -s {lower}` under load: LnkSta below LnkCap on both ends; another slot or riser trains "
+        "to full speed.",
     ),
     Cause(
         "configured_speed",
         "WARN",
         "as downtrained_speed, but the port's target link speed (LnkCtl2) names the speed that is seen",
-        "{who} runs at {load} under load because {hop} is set to that target speed; both ends support {possible}{loses}.",
-        "Set the slot's link speed in the BIOS to Auto or its maximum, or undo the setpci or driver option that limits it.",
+        "{who} runs at {load} under load because {hop} is set to that target speed; both ends support "
+        "{possible}{loses}.",
+        "Set the slot's link speed in the BIOS to Auto or its maximum, or undo the setpci or driver option "
+        "that limits it.",
         "LnkCtl2's target speed rises and the link retrains to it.",
     ),
     Cause(
         "slower_than_card",
         "INDETERMINATE",
         "the speed under load is below the GPU's own, and the port above it is hidden or does not say what it supports",
-        "{who} runs at {load} under load and could do {possible} itself; what the other end of {hop} supports is not visible.",
+        "{who} runs at {load} under load and could do {possible} itself; what the other end of {hop} "
+        "supports is not visible.",
         "Run lanecheck on the host instead of in the virtual machine, or look up the slot in the board's manual.",
         "The host's `lspci -vv` of the root port: its LnkCap speed.",
     ),
@@ -35,8 +42,10 @@ LINK: tuple[Cause, ...] = (
         "downtrained_width",
         "WARN",
         "the width under load is below what both ends support, and nothing says whether that is wiring or a fault",
-        "{who} runs at {load} under load, although both ends of {hop} support {possible}: slot wiring, bifurcation or a fault{loses}.",
-        "Look up the slot's wiring and the BIOS bifurcation setting; if it should be wider, reseat the card or change the riser.",
+        "{who} runs at {load} under load, although both ends of {hop} support {possible}: slot wiring, "
+        "bifurcation or a fault{loses}.",
+        "Look up the slot's wiring and the BIOS bifurcation setting; if it should be wider, reseat the card "
+        "or change the riser.",
         "The board's manual, an equal slot at full width, or link errors on this one.",
     ),
     Cause(
@@ -51,7 +60,8 @@ LINK: tuple[Cause, ...] = (
         "link_idle_only",
         "INDETERMINATE",
         "the link was read, but never while a transfer ran",
-        "{who} was read at {idle} and not under load: an idle GPU lowers its link to save power, so that this says nothing.",
+        "{who} was read at {idle} and not under load: an idle GPU lowers its link to save power, so that "
+        "this says nothing.",
         "Measure under load: run the link cases with `pytest benchmarks/`.",
         "The link's state over at least half a second of copies.",
     ),
@@ -76,15 +86,18 @@ LINK: tuple[Cause, ...] = (
         "WARN",
         "the link's state changed while the transfer ran",
         "{who}'s link changed its state {changes} times in {seconds} of transfer.",
-        "Set ASPM to off (`pcie_aspm=off`, BIOS ASPM Disabled), check power and cooling; if it stays, change riser or slot.",
+        "Set ASPM to off (`pcie_aspm=off`, BIOS ASPM Disabled), check power and cooling; if it stays, change "
+        "riser or slot.",
         "No changes with ASPM off; or LnkSta's bandwidth-management bit set again after each run.",
     ),
     Cause(
         "signal_integrity",
         "FAIL",
-        "correctable errors or replays rise fast under load, or any uncorrectable error was counted, at either end of a hop",
+        "correctable errors or replays rise fast under load, or any uncorrectable error was counted, at "
+        "either end of a hop",
         "{who} counted {errors} in {seconds} of transfer on {hop}: the signal is bad.",
-        "Reseat the card and its riser or cable, shorten the riser, try the slot one generation lower, update retimer firmware.",
+        "Reseat the card and its riser or cable, shorten the riser, try the slot one generation lower, "
+        "update retimer firmware.",
         "Errors stop one generation lower, or follow the riser to another slot: `aer_dev_correctable` of both ends.",
     ),
     Cause(

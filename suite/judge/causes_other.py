@@ -41,7 +41,8 @@ FAILURES: tuple[Cause, ...] = (
         "FAIL",
         "the bytes that arrived are not those that were sent",
         "{who}: wrong data: {wrong}. The bandwidth of wrong bytes is not shown.",
-        "Do not use this path: set NCCL_P2P_DISABLE=1 for peer traffic, switch ACS redirect and the IOMMU's translation off "
+        "Do not use this path: set NCCL_P2P_DISABLE=1 for peer traffic, switch ACS redirect and the IOMMU's "
+        "translation off "
         "(`iommu=pt`), update driver and BIOS, run `dmesg | grep -iE 'xid|aer|iommu'`.",
         "The same case right with P2P off, or with `iommu=pt`.",
     ),
@@ -50,7 +51,8 @@ FAILURES: tuple[Cause, ...] = (
         "FAIL",
         "there was no answer within the deadline",
         "{who}: no answer: {message}",
-        "Boot with `iommu=pt` (or VT-d/AMD-Vi off), switch ACS off on the switch ports, then try NCCL_P2P_DISABLE=1; in a container "
+        "Boot with `iommu=pt` (or VT-d/AMD-Vi off), switch ACS off on the switch ports, then try "
+        "NCCL_P2P_DISABLE=1; in a container "
         "give it `--shm-size=1g --ipc=host`; look for Xid lines in `dmesg`.",
         "The case ends with NCCL_P2P_DISABLE=1 (IOMMU or ACS) or with a larger /dev/shm (container).",
     ),
@@ -103,7 +105,8 @@ MACHINE: tuple[Cause, ...] = (
         "WARN",
         "ACS redirects peer traffic upstream on switch ports between GPUs",
         "ACS redirects peer traffic at {ports}: peer copies go through the root complex.",
-        "Switch ACS off in the BIOS unless GPUs are passed through to virtual machines; `setpci -s PORT ECAP_ACS+6.w=0000`.",
+        "Switch ACS off in the BIOS unless GPUs are passed through to virtual machines; `setpci -s PORT "
+        "ECAP_ACS+6.w=0000`.",
         "`lspci -vvv`: ACSCtl.",
     ),
     Cause(

@@ -10,7 +10,8 @@ PEERS: tuple[Cause, ...] = (
         "UNAVAILABLE",
         "the driver says that the two GPUs cannot reach each other's memory",
         "{who}: no P2P ({why}).",
-        "GeForce cards have none by design; others need a P2P-capable driver, MIG off, and a topology the chipset supports.",
+        "GeForce cards have none by design; others need a P2P-capable driver, MIG off, and a topology the "
+        "chipset supports.",
         "`nvidia-smi topo -p2p r`.",
     ),
     Cause(
@@ -18,15 +19,18 @@ PEERS: tuple[Cause, ...] = (
         "FAIL",
         "peer copies are slow, and ACS redirects peer traffic to the root complex on their path",
         "{who}: peer copies reach {measured} of {limit}; ACS redirects them upstream at {ports}.",
-        "Switch ACS off on those ports (BIOS ACS Disabled, or `setpci -s PORT ECAP_ACS+6.w=0000`), or the IOMMU to `iommu=pt`.",
+        "Switch ACS off on those ports (BIOS ACS Disabled, or `setpci -s PORT ECAP_ACS+6.w=0000`), or the "
+        "IOMMU to `iommu=pt`.",
         "`lspci -vvv`: ACSCtl without ReqRedir, CmpltRedir and UpstreamFwd; the rate rises.",
     ),
     Cause(
         "p2p_slower_than_staging",
         "FAIL",
         "peer copies within one switch or host bridge are slower than copies staged through host memory",
-        "{who}: peer copies reach {measured}, staged through host memory {staged}: ACS redirect or the IOMMU is suspected{hint}.",
-        "Switch ACS off (BIOS, or `setpci -s PORT ECAP_ACS+6.w=0000` on every switch port), boot with `iommu=pt` or VT-d/AMD-Vi "
+        "{who}: peer copies reach {measured}, staged through host memory {staged}: ACS redirect or the IOMMU "
+        "is suspected{hint}.",
+        "Switch ACS off (BIOS, or `setpci -s PORT ECAP_ACS+6.w=0000` on every switch port), boot with "
+        "`iommu=pt` or VT-d/AMD-Vi "
         "off; until then set NCCL_P2P_DISABLE=1.",
         "`lspci -vvv | grep ACSCtl` and `dmesg | grep -i iommu`; peer copies faster than staged ones afterwards.",
     ),
@@ -34,7 +38,8 @@ PEERS: tuple[Cause, ...] = (
         "p2p_far",
         "PASS",
         "peer copies between NUMA nodes are slower than staged ones, which is common",
-        "{who} ({where}): peer copies reach {measured}, staged {staged}; NCCL does not use P2P on such a path by default.",
+        "{who} ({where}): peer copies reach {measured}, staged {staged}; NCCL does not use P2P on such a "
+        "path by default.",
         "Nothing is wrong. Keep NCCL's default, or place communicating ranks below one switch.",
     ),
     Cause(
@@ -42,7 +47,8 @@ PEERS: tuple[Cause, ...] = (
         "WARN",
         "NCCL took another transport than was asked for, or none of the peer paths that this machine has",
         "{who}: NCCL took {taken}, expected {expected}.",
-        "Read NCCL_DEBUG=INFO's lines 'via'; check NCCL_P2P_LEVEL and NCCL_P2P_DISABLE, ACS and the IOMMU, and in containers "
+        "Read NCCL_DEBUG=INFO's lines 'via'; check NCCL_P2P_LEVEL and NCCL_P2P_DISABLE, ACS and the IOMMU, "
+        "and in containers "
         "/dev/shm and shared PID and IPC namespaces.",
         "The log names the expected transport.",
     ),

@@ -20,7 +20,7 @@ Made by `python -m suite.judge.catalogue > docs/verdicts.md`; a test keeps the t
 | UNAVAILABLE | this cannot be measured here, with the reason | is skipped |
 | NOT_SAMPLED | another case, named, stands for this one | is skipped |
 
-A case's status is final when the case ends. Findings group the cases of a run by their root cause; they change no status.
+A case's status is final when the case ends. Findings group the cases of a run by their root cause and change no status.
 Words in braces are filled in from the case.
 """
 

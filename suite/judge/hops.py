@@ -69,7 +69,15 @@ def hops(machine: Machine, gpu: Gpu, watch: LinkWatch | None) -> Sequence[HopSta
             possible, hidden = (gpu.link_max, False) if own and gpu.link_max.known else (hop.lower_max, True)
         states.append(
             HopState(
-                hop.lower, hop.upper, load, possible, hop.lower_max, own, hidden, _target(machine, hop.lower, hop.upper), seen
+                hop.lower,
+                hop.upper,
+                load,
+                possible,
+                hop.lower_max,
+                own,
+                hidden,
+                _target(machine, hop.lower, hop.upper),
+                seen,
             )
         )
     return states
@@ -88,7 +96,7 @@ def narrowest_possible(states: Sequence[HopState]) -> HopState | None:
 
 
 def wider_siblings(machine: Machine, gpu: Gpu, hop: HopState, watches: dict[int, LinkWatch]) -> Iterator[Gpu]:
-    """Equal GPUs whose own link was seen wider than this hop's: as found is enough, since idling never widens a link."""
+    """Equal GPUs whose own link was seen wider than this hop's: as found is enough, as idling never widens a link."""
     for other in machine.gpus:
         if other.index == gpu.index or other.name != gpu.name:
             continue
@@ -100,7 +108,7 @@ def wider_siblings(machine: Machine, gpu: Gpu, hop: HopState, watches: dict[int,
 
 
 def _target(machine: Machine, lower: str, upper: str | None) -> float | None:
-    """The port's target speed, which the BIOS sets; the device's own where the port's was not read (drivers write it)."""
+    """The port's target speed, which the BIOS sets; the device's own, which drivers write, where that was not read."""
     for address in (upper, lower):
         function = machine.function(address)
         if function and function.config and function.config.target_speed_gts is not None:

@@ -1,4 +1,4 @@
-"""Every number that a verdict turns on, each with its reason and its source. The table in docs/verdicts.md is this one."""
+"""Every number that a verdict turns on, with its reason and its source: the table of docs/verdicts.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _threshold(default: Any, unit: str, reason: str, source: str) -> Any:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """What the rules compare with. Fractions are of 1; an override is `dataclasses.replace(Thresholds(), name=value)`."""
+    """What the rules compare with, fractions of 1. To override: `dataclasses.replace(Thresholds(), name=value)`."""
 
     above_ceiling: float = _threshold(
         1.02,
@@ -51,7 +51,8 @@ class Thresholds:
         0.95,
         "of what both ends support",
         "below it the link's state, not rounding, lowers the ceiling",
-        "neighbouring link states differ by a third or more (x16 to x12); MPS changes give up to 12 %, on both ceilings",
+        "neighbouring link states differ by a third or more (x16 to x12); MPS changes give up to 12 %, on "
+        "both ceilings",
     )
     far_warn: float = _threshold(
         0.70,
@@ -163,7 +164,10 @@ class Thresholds:
         "Docker's default --shm-size",
     )
     memlock_bytes: int = _threshold(
-        64 * KIB, "bytes that may be locked", "pinned buffers count against it", "Linux's former default of RLIMIT_MEMLOCK"
+        64 * KIB,
+        "bytes that may be locked",
+        "pinned buffers count against it",
+        "Linux's former default of RLIMIT_MEMLOCK",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
+from typing import Any
 
 from suite.judge.catalogue import CAUSES
 from suite.judge.thresholds import DEFAULT, Thresholds
@@ -82,12 +83,12 @@ class View:
 
 
 _SAME = (
-    "operation", "bytes", "gpus", "memory_node", "target_node", "engine", "memory", "chunk_bytes", "world_size", "transport",
-    "graph", "backend", "p2p",
+    "operation", "bytes", "gpus", "memory_node", "target_node", "engine", "memory", "chunk_bytes", "world_size",
+    "transport", "graph", "backend", "p2p",
 )  # fmt: skip
 
 
-def say(cause: str, *extra: str, binding: str | None = None, **words: object) -> Verdict:
+def say(cause: str, *extra: str, binding: str | None = None, **words: Any) -> Verdict:
     """A verdict of the catalogue: its sentence with the words filled in, then further evidence.
 
     Raises KeyError where the catalogue's sentence needs a word that is not given: a mistake in the rule.
@@ -104,7 +105,7 @@ def gpu_words(gpus: Sequence[int], between: str = ", ") -> str:
     return between.join(f"GPU{g}" for g in gpus)
 
 
-class _Lenient(dict[str, object]):
+class _Lenient(dict[str, Any]):
     """Leaves braces that have no word as they are."""
 
     def __missing__(self, key: str) -> str:

@@ -1,0 +1,67 @@
+"""Collectives: values first; then the transport taken, the size, and the ceiling of the algorithm taken."""
+
+from __future__ import annotations
+
+from suite.judge import copies, levels
+from suite.judge.view import View, say
+from suite.records.machine import Machine
+from suite.records.run import Verdict
+
+_PEER_PATHS = ("PIX", "PXB")
+
+
+def gloo(view: View) -> Verdict | None:
+    """gloo runs over loopback, which has no honest ceiling: its values are judged, its rate is shown."""
+    if view.result.backend != "gloo":
+        return None
+    return say("correct", *levels.spread_note(view), measured=view.measured)
+
+
+def same_gpu(view: View) -> Verdict | None:
+    """More ranks than GPUs: they share one, and no link is used."""
+    gpus = len(set(view.result.gpus))
+    if not gpus or gpus >= view.result.world_size:
+        return None
+    return say("functional_only", measured=view.measured, ranks=f"{view.result.world_size} ranks", who=view.who)
+
+
+def transport(view: View) -> Verdict | None:
+    """NCCL's log names another transport than was asked for, or than this machine's peer paths allow."""
+    taken = view.result.transport_taken.name if view.result.transport_taken else None
+    expected = _expected(view)
+    if taken is None or expected is None or expected in taken.upper():
+        return None
+    return say("transport_unexpected", who=view.who, taken=taken, expected=expected)
+
+
+def _expected(view: View) -> str | None:
+    """What was asked for; for NCCL's own choice P2P where all pairs have it over NVLink or PCIe switches."""
+    asked = view.result.transport
+    if asked in ("p2p", "shm", "net"):
+        return asked.upper()
+    return "P2P" if view.result.world_size > 1 and all_near(view.machine, view.result.gpus) else None
+
+
+def all_near(machine: Machine, gpus: tuple[int, ...]) -> bool:
+    """Every two of these GPUs have P2P through NVLink or PCIe switches: NCCL's default takes P2P there."""
+    pairs = [machine.pair(a, b) for a in gpus for b in gpus if a < b]
+    return bool(pairs) and all(
+        p is not None
+        and p.p2p_read == "OK"
+        and p.p2p_write == "OK"
+        and bool(p.nvlinks or (p.topology_nvml or p.topology) in _PEER_PATHS)
+        for p in pairs
+    )
+
+
+def small(view: View) -> Verdict | None:
+    """Messages whose time is latency. One with a shorter message before it is measured against that."""
+    shorter = any(r.bytes < view.thresholds.small_copy_bytes for r in view.alike("bytes"))
+    t = view.thresholds
+    enough = t.small_copy_bytes if shorter else t.small_message_bytes
+    return copies.small_message(view) if copies.is_small(view, enough) else None
+
+
+def below_limit(view: View) -> Verdict | None:
+    """Slow although the links below are in order: tuning first."""
+    return levels.slow_because(view, "collective_below_limit", "collective_below_limit")

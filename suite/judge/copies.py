@@ -1,0 +1,191 @@
+"""Host–GPU copies and staging: NUMA placement, directions, siblings, latency."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any
+
+from suite.judge import levels
+from suite.judge.view import View, say
+from suite.records.run import Result, Verdict
+from suite.units import format_bandwidth, format_bytes, format_percent, format_seconds
+
+_OTHER = {"host_to_device": "device_to_host", "device_to_host": "host_to_device"}
+
+
+def small(view: View) -> Verdict | None:
+    """Below half-peak sizes only the time counts; an operation slower than on an equal path is said."""
+    if not is_small(view, view.thresholds.small_copy_bytes):
+        return None
+    return latency_out_of_family(view) or small_message(view)
+
+
+def is_small(view: View, bytes_enough: int) -> bool:
+    """The start of an operation costs a share of its time: by its size, or by the shortest equal operation before."""
+    result, limits = view.result, view.result.limits
+    if result.bytes < bytes_enough:
+        return True
+    shorter = [median(r.samples_s) for r in view.alike("bytes") if r.bytes < view.thresholds.small_copy_bytes]
+    seconds = view.seconds
+    if not shorter or limits is None or limits.now is None or result.bandwidth is None or seconds is None:
+        return False
+    at_ceiling = seconds * result.bandwidth / limits.now
+    return min(shorter) > view.thresholds.overhead_share * at_ceiling
+
+
+def small_message(view: View) -> Verdict:
+    """The time of an operation is all that such a size tells."""
+    seconds = format_seconds(view.seconds)
+    return say("small_message", latency=seconds, size=format_bytes(view.result.bytes))
+
+
+def latency(view: View) -> Verdict:
+    """A latency case without anything to hold against it."""
+    floor = view.result.limits.floor_s if view.result.limits else None
+    above = f"; the least possible is {format_seconds(floor)}" if floor else ""
+    return say("healthy", sentence=f"{format_seconds(view.seconds)} an operation{above}.")
+
+
+def latency_out_of_family(view: View) -> Verdict | None:
+    """The time beside that of an equal GPU as near to its memory."""
+    seconds, gpu = view.seconds, view.gpu
+    if seconds is None or gpu is None:
+        return None
+    equal = {g.index for g in view.equal_gpus(gpu)}
+    family = [r for r in view.alike("gpus", "memory_node") if r.gpus and r.gpus[0] in equal]
+    family = [r for r in family if _near(view, r) == _near(view, view.result)]
+    best = min(family, key=lambda r: median(r.samples_s), default=None)
+    if best is None or seconds <= view.thresholds.latency_family * median(best.samples_s):
+        return None
+    said = {"size": format_bytes(view.result.bytes), "other": format_seconds(median(best.samples_s))}
+    return say(
+        "latency_out_of_family", who=view.who, measured=format_seconds(seconds), sibling=f"GPU{best.gpus[0]}", **said
+    )
+
+
+def far_node(view: View) -> Verdict | None:
+    """The same copy with memory on another node: the GPU's own where it is known, else the best one so far."""
+    result, gpu, t = view.result, view.gpu, view.thresholds
+    if gpu is None or result.bandwidth is None or result.memory_node is None:
+        return None
+    others = [r for r in view.alike("memory_node") if r.memory_node is not None and r.bandwidth]
+    near = [r for r in others if r.memory_node == gpu.numa_node] if gpu.numa_node is not None else others
+    reference = max(near, key=lambda r: r.bandwidth or 0.0, default=None)
+    if reference is None or reference.bandwidth is None or result.memory_node == reference.memory_node:
+        return None
+    fraction = result.bandwidth / reference.bandwidth
+    if fraction < t.far_warn:
+        return _far(view, reference, "numa_far_slow" if fraction < t.far_fail else "numa_far_weak", fraction)
+    suspect = gpu.numa_node is not None and fraction > 1 / t.far_warn
+    return _far(view, reference, "numa_node_suspect", fraction) if suspect else None
+
+
+def _far(view: View, near: Result, cause: str, fraction: float) -> Verdict:
+    binding = view.result.limits.binding if view.result.limits else None
+    said: dict[str, Any] = {
+        "who": f"{view.who} {view.result.operation}",
+        "measured": view.measured,
+        "node": view.result.memory_node,
+        "near": format_bandwidth(near.bandwidth),
+        "near_node": near.memory_node,
+        "fraction": format_percent(fraction),
+    }
+    return say(cause, *levels.spread_note(view), _memory_note(view), binding=binding, **said)
+
+
+def _memory_note(view: View) -> str:
+    memory = _host_memory(view)
+    return f"memory on node {view.result.memory_node} itself copies at {format_bandwidth(memory)}" if memory else ""
+
+
+def one_direction(view: View) -> Verdict | None:
+    """Far below the limit in one direction while the other one is in order."""
+    result = view.result
+    other = _OTHER.get(result.operation)
+    if other is None or levels.level(view) != "bad" or result.bandwidth is None or result.limits is None:
+        return None
+    back = _opposite(view, other)
+    if back is None or result.bandwidth >= view.thresholds.weak_direction * back:
+        return None
+    said = levels.words(view) | {
+        "direction": result.operation,
+        "other": format_bandwidth(back),
+        "hint": levels.hint(view),
+    }
+    return say("one_direction_weak", *levels.spread_note(view), binding=result.limits.binding, **said)
+
+
+def _opposite(view: View, other: str) -> float | None:
+    """The other direction's bandwidth: from its own case, else from the copies both ways that loaded the link."""
+    for r in view.alike("operation"):
+        if r.operation == other and r.verdict is not None and r.verdict.status == "PASS":
+            return r.bandwidth
+    link = (r for r in view.so_far if r.operation == "link_under_load" and r.gpus == view.result.gpus)
+    directions = next((r.directions for r in link if r.directions), None)
+    return directions.get(other) if directions else None
+
+
+def both_ways(view: View) -> Verdict | None:
+    """Both directions at once that carry hardly more than one alone."""
+    result = view.result
+    if result.operation != "both_ways" or result.bandwidth is None or levels.level(view) not in ("low", "bad"):
+        return None
+    single = max((r.bandwidth or 0.0 for r in view.alike("operation") if r.operation in _OTHER), default=0.0)
+    if not single or result.bandwidth >= view.thresholds.both_ways_gain * single:
+        return None
+    return say("both_ways_collapse", who=view.who, measured=view.measured, single=format_bandwidth(single))
+
+
+def host_memory(view: View) -> Verdict | None:
+    """A slow copy whose node's memory, measured alone, is hardly faster."""
+    memory = _host_memory(view)
+    if memory is None or view.result.bandwidth is None or levels.level(view) not in ("low", "bad"):
+        return None
+    if view.result.bandwidth < memory * view.thresholds.memory_sibling_warn:
+        return None
+    said = levels.words(view) | {"node": view.result.memory_node, "memory": format_bandwidth(memory)}
+    return say("host_limited", **said)
+
+
+def _host_memory(view: View) -> float | None:
+    """The node's own memory copy bandwidth, measured earlier."""
+    node = view.result.memory_node
+    found = [r for r in view.so_far if r.operation == "host_memory_copy" and r.memory_node == r.target_node == node]
+    return max((r.bandwidth or 0.0 for r in found), default=None) if node is not None else None
+
+
+def outlier(view: View) -> Verdict | None:
+    """Below its limit while an equal GPU as near to its memory passed the same case."""
+    gpu = view.gpu
+    if gpu is None or levels.level(view) != "bad" or view.result.bandwidth is None:
+        return None
+    equal = {g.index for g in view.equal_gpus(gpu)}
+    for r in view.alike("gpus", "memory_node"):
+        passed = r.verdict is not None and r.verdict.status == "PASS" and r.bandwidth
+        alike = passed and r.gpus[0] in equal and _near(view, r) == _near(view, view.result)
+        if alike and view.result.bandwidth < view.thresholds.sibling_fraction * (r.bandwidth or 0.0):
+            said = levels.words(view) | {"sibling": f"GPU{r.gpus[0]}", "other": format_bandwidth(r.bandwidth)}
+            return say("outlier", *levels.spread_note(view), **said)
+    return None
+
+
+def shared_uplink(view: View) -> Verdict | None:
+    """Several GPUs at once that get all of a shared link, less than each alone."""
+    result = view.result
+    if not result.operation.startswith("all_gpus") or result.bandwidth is None:
+        return None
+    single = result.operation.removeprefix("all_gpus_")
+    alone = {r.gpus: r.bandwidth or 0.0 for r in view.so_far if r.operation == single and r.bytes == result.bytes}
+    total = sum(rate for gpus, rate in alone.items() if len(gpus) == 1 and gpus[0] in result.gpus)
+    if len(alone) < len(result.gpus) or result.bandwidth >= view.thresholds.sibling_fraction * total:
+        return None
+    said = levels.words(view) | {"alone": format_bandwidth(total)}
+    return say("shared_uplink", binding=result.limits.binding if result.limits else None, **said)
+
+
+def _near(view: View, result: Result) -> bool | None:
+    """Whether the memory is on the GPU's own node; None where that is not known."""
+    gpu = view.machine.gpu(result.gpus[0])
+    if gpu is None or gpu.numa_node is None or result.memory_node is None:
+        return None
+    return gpu.numa_node == result.memory_node

@@ -1,0 +1,90 @@
+"""Peer copies: whether there is access, whether traffic is redirected, and whether staging is faster."""
+
+from __future__ import annotations
+
+from suite.judge import levels
+from suite.judge.view import View, say
+from suite.judge.words import where
+from suite.records.machine import GpuPair, Machine
+from suite.records.p2p import meaning
+from suite.records.run import Result, Verdict
+from suite.units import format_bandwidth
+
+NEAR = ("PIX", "PXB", "PHB")
+
+
+def no_access(view: View) -> Verdict | None:
+    """No samples because NVML says that there is no access: a state of the machine, no fault."""
+    if view.result.samples_s:
+        return None
+    pair = _pair(view)
+    status = pair.p2p_read if pair and pair.p2p_read != "OK" else pair.p2p_write if pair else None
+    if status in (None, "OK"):
+        return say("not_measured")
+    return say("p2p_unavailable", who=view.who, why=f"{status}: {meaning(status)}")
+
+
+def redirected(view: View) -> Verdict | None:
+    """A slow peer copy whose path has ports that redirect peer traffic."""
+    if view.result.p2p is False or levels.level(view) not in ("low", "bad"):
+        return None
+    ports = redirecting_ports(view.machine, view.result.gpus)
+    if not ports:
+        return None
+    binding = view.result.limits.binding if view.result.limits else None
+    return say("p2p_redirected", binding=binding, ports=", ".join(ports), **levels.words(view))
+
+
+def slower_than_staging(view: View) -> Verdict | None:
+    """A peer copy beside the same copy staged through host memory: a fault within one switch or host bridge only."""
+    result = view.result
+    if result.p2p is False or result.bandwidth is None or not result.operation.startswith("peer_"):
+        return None
+    staged = max((r.bandwidth or 0.0 for r in view.so_far if _is_staged(r, result)), default=0.0)
+    if staged < view.thresholds.staging_gain * result.bandwidth:
+        return None
+    pair = _pair(view)
+    near = pair is not None and (pair.topology or pair.topology_nvml) in NEAR
+    cause = "p2p_slower_than_staging" if near else "p2p_far"
+    said = {"who": view.who, "measured": view.measured, "staged": format_bandwidth(staged), "hint": _hint(view)}
+    return say(cause, where=where(view.machine, *result.gpus), **said)
+
+
+def same_gpu(view: View) -> Verdict | None:
+    """Copies within one GPU exercise the code path and no link."""
+    if len(set(view.result.gpus)) > 1 or (view.result.limits and view.result.limits.now):
+        return None
+    return say("correct", measured=view.measured)
+
+
+def redirecting_ports(machine: Machine, gpus: tuple[int, ...]) -> list[str]:
+    """Ports above these GPUs whose ACS settings send peer traffic upstream."""
+    found: dict[str, None] = {}
+    for index in gpus:
+        gpu = machine.gpu(index)
+        for function in machine.ancestors(gpu.address if gpu else None):
+            if function.config and function.config.acs_redirect:
+                found[function.address] = None
+    return list(found)
+
+
+def _is_staged(other: Result, result: Result) -> bool:
+    """The same copy through host memory: a staging case, or the peer copy with access switched off."""
+    same = other.gpus == result.gpus and other.bytes == result.bytes and other.verified is not False
+    off = other.operation == result.operation and other.p2p is False
+    return same and (off or (other.operation == "staging" and result.operation in ("peer_write", "peer_read")))
+
+
+def _hint(view: View) -> str:
+    found = []
+    ports = redirecting_ports(view.machine, view.result.gpus)
+    if ports:
+        found.append("ACS redirects at " + ", ".join(ports))
+    if view.machine.environment.iommu:
+        found.append(f"IOMMU: {view.machine.environment.iommu}")
+    return f" ({'; '.join(found)})" if found else ""
+
+
+def _pair(view: View) -> GpuPair | None:
+    gpus = view.result.gpus
+    return view.machine.pair(*gpus) if len(gpus) == 2 else None

@@ -1,0 +1,92 @@
+"""The judge: the first rule that has something to say gives the verdict. Pure; statuses come from the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from suite.judge import collectives, copies, failures, levels, links, memory, peers
+from suite.judge.thresholds import DEFAULT, Thresholds
+from suite.judge.view import View
+from suite.records.case import COLLECTIVES, LATENCIES, Operation
+from suite.records.machine import Machine
+from suite.records.run import Result, Verdict
+
+Rule = Callable[[View], Verdict | None]
+
+LINK: tuple[Rule, ...] = (
+    links.errors,
+    links.not_under_load,
+    links.reduced_link,
+    links.retrained,
+    levels.above_ceiling,
+    links.bandwidth_of_own_copies,
+    links.limited_by_platform,
+)
+MEMORY: tuple[Rule, ...] = (memory.slower_than_sibling, memory.far_slower_than_near, memory.healthy)
+LATENCY: tuple[Rule, ...] = (copies.latency_out_of_family, copies.latency)
+COPY: tuple[Rule, ...] = (
+    levels.above_ceiling,
+    copies.small,
+    copies.far_node,
+    links.bound_by_link,
+    levels.unknown_limit,
+    levels.depends_on_mps,
+    levels.doubtful,
+    copies.one_direction,
+    copies.both_ways,
+    copies.host_memory,
+    copies.outlier,
+    levels.slow,
+    copies.shared_uplink,
+)
+PEER: tuple[Rule, ...] = (
+    peers.no_access,
+    levels.above_ceiling,
+    copies.small,
+    links.bound_by_link,
+    peers.redirected,
+    peers.slower_than_staging,
+    peers.same_gpu,
+    levels.unknown_limit,
+    levels.depends_on_mps,
+    levels.doubtful,
+    levels.slow,
+)
+COLLECTIVE: tuple[Rule, ...] = (
+    collectives.gloo,
+    collectives.same_gpu,
+    levels.above_ceiling,
+    collectives.transport,
+    collectives.small,
+    links.bound_by_link,
+    levels.unknown_limit,
+    levels.depends_on_mps,
+    levels.doubtful,
+    collectives.below_limit,
+)
+PEER_OPERATIONS: tuple[Operation, ...] = (
+    "device_local_copy", "ipc_copy", "peer_write", "peer_read", "peer_both_ways", "peer_pattern",
+)  # fmt: skip
+
+
+def judge(result: Result, machine: Machine, so_far: Sequence[Result], thresholds: Thresholds = DEFAULT) -> Verdict:
+    """The verdict of one case, from what was measured, the machine, and the results that came before it."""
+    view = View(result, machine, so_far, thresholds)
+    for rule in (*failures.RULES, *rules_for(result.operation)):
+        verdict = rule(view)
+        if verdict is not None:
+            return verdict
+    return levels.healthy(view)
+
+
+def rules_for(operation: Operation) -> tuple[Rule, ...]:
+    """The rules of an operation, in the order in which they are asked."""
+    if operation == "link_under_load":
+        return LINK
+    if operation == "host_memory_copy":
+        return MEMORY
+    if operation in LATENCIES:
+        return LATENCY
+    if operation in COLLECTIVES:
+        return COLLECTIVE
+    return PEER if operation in PEER_OPERATIONS else COPY
