@@ -1,0 +1,79 @@
+"""The `check` fixture's object: one case from its call in a benchmark to its pytest outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from suite.errors import SuiteError
+from suite.plan import cases
+from suite.plugin import collect, sentences
+from suite.plugin.replay import replay
+from suite.plugin.state import EXIT_FAILED, State
+from suite.records.case import Operation
+from suite.records.run import Result
+
+SKIPPED = ("UNAVAILABLE", "NOT_SAMPLED")
+DOUBTFUL = ("WARN", "INDETERMINATE")
+ENDED = pytest.StashKey[bool]()
+
+
+@dataclass(frozen=True)
+class Check:
+    """Measures and judges the benchmark that calls it. Called once in a benchmark."""
+
+    benchmark: Any
+    item: pytest.Item
+    state: State
+
+    def __call__(self, operation: Operation, **plan: Any) -> Result:
+        """operation and plan: as in suite.records.case.Plan. Fails, skips or passes the benchmark by its verdict."""
+        result = self._result(operation, plan)
+        self.item.stash[ENDED] = True
+        if result.verdict is None:
+            raise AssertionError(f"{result.case} has no verdict")
+        self.item.user_properties += [("verdict", result.verdict.status), ("cause", result.verdict.cause)]
+        if result.verdict.status in SKIPPED:
+            pytest.skip(sentences.skip(result))
+        self._replay(result)
+        if result.verdict.status == "FAIL" or (self.state.strict and result.verdict.status in DOUBTFUL):
+            pytest.fail(sentences.failure(result), pytrace=False)
+        return result
+
+    def _result(self, operation: Operation, given: dict[str, Any]) -> Result:
+        session = self.state.start()
+        case = collect.case_of(self.item)
+        reason = collect.why_unavailable(self.item)
+        try:
+            if reason is not None:
+                return session.keep(cases.unavailable(case, operation, reason))
+            return session.check(cases.complete(session.machine, self.state.settings, case, operation, **given))
+        except SuiteError as error:  # what is measured cannot be kept (a full disk): going on would be in vain
+            pytest.exit(str(error), returncode=EXIT_FAILED)
+
+    def _replay(self, result: Result) -> None:
+        """A slow result is kept: it is the 'before' of a repair. The time that wrong bytes took means nothing."""
+        if result.verified is False:
+            self.benchmark.has_error = True
+        elif result.samples_s:
+            replay(self.benchmark, self.state.clock, result)
+
+
+def excuse(item: pytest.Item, benchmark: Any) -> None:
+    """Tells pytest-benchmark that an unused fixture is right here: a case that hung has nothing to replay."""
+    if benchmark is not None and benchmark.stats is None and item.stash.get(ENDED, False):
+        benchmark.skipped = True
+
+
+def progress(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+    """Category, letter and word of a case that passed with a doubt: 'w' and 'i'. None leaves it to pytest."""
+    if report.when != "call" or report.outcome != "passed":
+        return None
+    properties = dict(report.user_properties)
+    status = properties.get("verdict")
+    if status not in DOUBTFUL:
+        return None
+    word = f"{status} ({str(properties.get('cause')).replace('_', ' ')})"
+    return "passed", "w" if status == "WARN" else "i", (word, {"yellow": True})

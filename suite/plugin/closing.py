@@ -1,0 +1,94 @@
+"""The end of a run: files closed whatever happened, exit status, and the summary on the terminal."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from suite.errors import SuiteError
+from suite.plugin import compare, versions
+from suite.plugin.state import State
+
+if TYPE_CHECKING:
+    from suite.session import Session
+
+WHOLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+
+
+def close(state: State, exitstatus: int) -> None:
+    """Ends the workers and closes the files. A file that cannot be written is a note, not the end of pytest."""
+    if state.session is None:
+        return
+    try:
+        with _undisturbed():
+            state.session.close(complete(state, state.session, exitstatus))
+    except SuiteError as error:
+        state.notes.append(f"{error}.")
+    finally:
+        state.restore_signals()
+
+
+def complete(state: State, session: Session, exitstatus: int) -> bool:
+    """Every planned case ended, and pytest was not interrupted."""
+    return exitstatus in WHOLE and len(session.results) == state.planned
+
+
+def exit_status(state: State, exitstatus: int, collected: int) -> int:
+    """pytest's own, but 1 for a regression against a baseline, and 5 (nothing collected) where there were only
+    benchmarks and none of them could be measured."""
+    if exitstatus != pytest.ExitCode.OK:
+        return exitstatus
+    if state.regressed:
+        return int(pytest.ExitCode.TESTS_FAILED)
+    only_ours = state.planned > 0 and state.planned == collected
+    measured = any(r.samples_s for r in state.session.results) if state.session else False
+    return int(pytest.ExitCode.NO_TESTS_COLLECTED) if only_ours and not measured else exitstatus
+
+
+def summarise(reporter: pytest.TerminalReporter, config: pytest.Config, state: State, exitstatus: int) -> None:
+    """Our last section: tables, findings, notes, and where the report is."""
+    if state.session is None:
+        return
+    from suite.judge import findings
+    from suite.report import text
+
+    run = state.session.run(complete(state, state.session, exitstatus))
+    found = state.session.findings()
+    headline = findings.headline(run, found)
+    writer = config.get_terminal_writer()
+    reporter.section("lanecheck SIMULATED" if run.simulated else "lanecheck")
+    if config.get_verbosity() < -1:
+        reporter.write_line(headline)
+    else:
+        reporter.write_line(
+            text.summary(run, found, headline, width=writer.fullwidth, colour=writer.hasmarkup).rstrip("\n")
+        )
+    for note in notes(config, state):
+        reporter.write_line(note)
+    reporter.write_line(f"report: {state.session.folder / 'report.md'}")
+
+
+def notes(config: pytest.Config, state: State) -> list[str]:
+    """Sentences beside the verdicts: versions that do not fit, and what a comparison does not cover."""
+    benchmarks = config.pluginmanager.getplugin("pytest-benchmark")
+    uncovered = compare.missing(benchmarks) if benchmarks is not None else []
+    return [*versions.mismatches(state.machine()), *state.notes, *uncovered]
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A second Ctrl-C must not tear what the first one is having written. Every wait inside has a deadline."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,103 @@
+"""What is seen while it runs: on a terminal a line that says how far it is, in logs each group's table as it ends."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Generator, Sequence
+
+import pytest
+
+from suite.plugin import collect, sentences
+from suite.plugin.state import State
+
+
+class Live:
+    """Registered for runs that have cases of ours and a terminal reporter. cases: in the order in which they run."""
+
+    def __init__(self, config: pytest.Config, state: State, cases: Sequence[pytest.Item]) -> None:
+        self._reporter = config.pluginmanager.getplugin("terminalreporter")
+        self._writer = config.get_terminal_writer()
+        self._quiet = config.get_verbosity() < 0
+        # A terminal with -v has a line a case already.
+        self._line = self._writer.hasmarkup and config.get_verbosity() == 0
+        self._state = state
+        self._pace = Pace([collect.group_of(item) for item in cases])
+        self._names = {item.nodeid: collect.case_of(item) for item in cases}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """After the reporter has begun its own line."""
+        if self._line and nodeid in self._names:
+            self._draw(f"{self._pace.ended + 1} of {self._pace.total} {self._names[nodeid]}{self._pace.left()}")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self) -> None:
+        """Before the reporter writes its letter, which may end the line."""
+        if self._line:
+            self._draw("")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, bool, bool]:
+        """Times a case, and shows a group's table after its last one."""
+        if item.nodeid not in self._names:
+            return (yield)
+        started = time.monotonic()
+        try:
+            return (yield)
+        finally:
+            group = collect.group_of(item)
+            self._pace.end(group, time.monotonic() - started)
+            ended = nextitem is None or not collect.is_case(nextitem) or collect.group_of(nextitem) != group
+            if ended and not self._quiet and not self._writer.hasmarkup:
+                self._table(group)
+
+    def _draw(self, text: str) -> None:
+        """Writes behind the reporter's letters and puts the cursor back (DEC save and restore cursor, erase line)."""
+        room = self._writer.fullwidth - self._writer.width_of_current_line - 3
+        shown = f"  {text}"[:room] if text and room > 0 else ""
+        # Not through write(): it would count these letters as the reporter's own.
+        self._writer._file.write(f"\x1b7\x1b[K{shown}\x1b8")
+        self._writer.flush()
+
+    def _table(self, group: str) -> None:
+        from suite.report import text
+
+        if self._state.session is None or self._reporter is None:
+            return
+        self._reporter.ensure_newline()
+        shown = text.group(self._state.session.run(), group, width=self._writer.fullwidth, colour=False).rstrip("\n")
+        self._reporter.write_line(shown)
+
+
+class Pace:
+    """Expects the cases that are left to take as long as those of their group did, or else as all did."""
+
+    def __init__(self, groups: Sequence[str]) -> None:
+        self.total = len(groups)
+        self.ended = 0
+        self._left = Counter(groups)
+        self._took: dict[str, list[float]] = {}
+
+    def end(self, group: str, seconds: float) -> None:
+        """A case of a group ended after so many seconds."""
+        self.ended += 1
+        self._left[group] -= 1
+        self._took.setdefault(group, []).append(seconds)
+
+    def seconds_left(self) -> float | None:
+        """None before the first case ended."""
+        times = [seconds for took in self._took.values() for seconds in took]
+        if not times:
+            return None
+        overall = sum(times) / len(times)
+        return sum(count * self._mean(group, overall) for group, count in self._left.items())
+
+    def left(self) -> str:
+        """The expected time as text to append; empty where nothing is known."""
+        seconds = self.seconds_left()
+        return "" if seconds is None else f", {sentences.time_left(seconds)}"
+
+    def _mean(self, group: str, overall: float) -> float:
+        took = self._took.get(group)
+        return sum(took) / len(took) if took else overall

@@ -1,0 +1,176 @@
+"""The command line: our options, read into Settings, and what is wrong with pytest-benchmark's own in this company.
+
+Whatever is wrong is pytest's usage error (exit status 4) before anything is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal, cast
+
+import pytest
+
+from suite.records.run import Settings
+from suite.units import format_bytes, parse_sizes
+
+EFFORTS = ("quick", "full")
+# What pytest-benchmark can group by; anything else ends in its NotImplementedError after the whole run.
+GROUPINGS = ("group", "name", "func", "fullname", "fullfunc", "param")
+ELEMENT_BYTES = 4  # collectives move float32
+
+
+def add(parser: pytest.Parser) -> None:
+    """Adds our option group."""
+    group = parser.getgroup("lanecheck", "lanecheck: what is measured, and where the report goes")
+    group.addoption("--effort", choices=EFFORTS, default="quick", help="quick (minutes) or full. Default: quick")
+    group.addoption("--gpus", type=numbers, metavar="0,1", help="measure these GPUs only (NVML indices)")
+    group.addoption("--nodes", type=numbers, metavar="0,1", help="measure from and to these NUMA nodes only")
+    group.addoption("--sizes", type=sizes, metavar="8..64MiB", help="sizes: a range (doubling), or a list 10KiB,1MiB")
+    group.addoption("--world-size", type=world_sizes, metavar="2,4", help="numbers of ranks of the collectives")
+    group.addoption("--deadline", type=seconds, default=30.0, metavar="S", help="a case failed after S seconds: 30")
+    group.addoption("--strict-verdicts", action="store_true", help="WARN and INDETERMINATE fail too")
+    group.addoption("--report-dir", type=Path, metavar="DIR", help="where runs go. Default: reports/")
+    group.addoption("--machine", type=Path, metavar="FILE", help="a recorded or simulated machine in place of this one")
+    group.addoption("--host-name", action="store_true", help="record this machine's host name")
+
+
+def settings(config: pytest.Config) -> Settings:
+    """How the run was asked for."""
+    option = config.getoption
+    return Settings(
+        effort=cast(Literal["quick", "full"], option("effort")),
+        sizes=option("sizes"),
+        gpus=option("gpus"),
+        nodes=option("nodes"),
+        world_sizes=option("world_size"),
+        deadline_s=option("deadline"),
+    )
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """'0,1' as (0, 1), ascending."""
+    return _integers(text, 0, "write whole numbers from 0 with commas between, as 0,1")
+
+
+def world_sizes(text: str) -> tuple[int, ...]:
+    """'2,4' as (2, 4), ascending."""
+    return _integers(text, 2, "write whole numbers from 2 with commas between, as 2,4")
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """'8..64MiB' or '10KiB,1MiB' in bytes, ascending."""
+    found = _told(parse_sizes, text)
+    odd = [size for size in found if size % ELEMENT_BYTES]
+    if odd:
+        raise argparse.ArgumentTypeError(
+            f"{format_bytes(odd[0])} is no multiple of {ELEMENT_BYTES} bytes (one float32): write 8, 4KiB or 8..64MiB"
+        )
+    return found
+
+
+def seconds(text: str) -> float:
+    """A number of seconds above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (0 < value < math.inf):
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: write seconds above 0, as 30 or 2.5")
+    return value
+
+
+def touches_benchmarks(config: pytest.Config) -> bool:
+    """Whether an argument lies in benchmarks/, or benchmarks/ in it."""
+    benchmarks = config.rootpath / "benchmarks"
+    for argument in config.args:
+        path = (config.invocation_params.dir / argument.split("::")[0]).resolve()
+        if path == benchmarks or benchmarks in path.parents or path in benchmarks.parents:
+            return True
+    return False
+
+
+def validate(config: pytest.Config) -> None:
+    """Raises pytest.UsageError for what can be told from the options alone, and settles pytest-benchmark's."""
+    _report_folder(config.getoption("report_dir"))
+    if touches_benchmarks(config):
+        if not config.pluginmanager.hasplugin("benchmark"):
+            raise pytest.UsageError(
+                "the benchmarks need pytest-benchmark, and it was switched off: drop -p no:benchmark"
+            )
+        if config.getoption("numprocesses", None) or config.getoption("tx", None):
+            raise pytest.UsageError("benchmarks cannot run under xdist, they would disturb each other: drop -n")
+    if config.pluginmanager.hasplugin("benchmark"):
+        _json_folder(config.getoption("benchmark_json"))
+        _grouping(config.getoption("benchmark_group_by"))
+        _histogram(bool(config.getoption("benchmark_histogram")))
+        config.option.benchmark_quiet = config.option.benchmark_quiet or not _table_wanted(config)
+
+
+def check_compare_fail(config: pytest.Config) -> None:
+    """--benchmark-compare-fail without a baseline is told now: pytest-benchmark tells it after the whole run."""
+    benchmarks = config.pluginmanager.getplugin("pytest-benchmark")
+    if benchmarks is not None and benchmarks.compare_fail and not benchmarks.compared_mapping:
+        raise pytest.UsageError(
+            f"--benchmark-compare-fail needs a baseline and there is none in {benchmarks.storage}: "
+            "save one with --benchmark-save=NAME, then compare with --benchmark-compare"
+        )
+
+
+def _integers(text: str, least: int, allowed: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and int(part) >= least for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed: {allowed}")
+    return tuple(sorted({int(part) for part in parts}))
+
+
+def _told(parse: Callable[[str], tuple[int, ...]], text: str) -> tuple[int, ...]:
+    """argparse replaces a ValueError's text by its own: only ArgumentTypeError keeps the sentence."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _report_folder(folder: Path | None) -> None:
+    if folder is None:
+        return
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise pytest.UsageError(f"--report-dir {folder}: {there} is a file: name a folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise pytest.UsageError(f"--report-dir {folder}: {there} may not be written to: name another folder")
+
+
+def _json_folder(path: Path | None) -> None:
+    """pytest-benchmark opens the file at the end only: a missing folder would cost the whole run."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise pytest.UsageError(f"--benchmark-json {path} is a folder: name a file")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise pytest.UsageError(f"--benchmark-json {path}: its folder cannot be made ({error.strerror})") from error
+
+
+def _grouping(text: str) -> None:
+    bad = [part for part in text.split(",") if part not in GROUPINGS and not part.startswith("param:")]
+    if bad:
+        raise pytest.UsageError(f"--benchmark-group-by={bad[0]}: use {', '.join(GROUPINGS)} or param:NAME")
+
+
+def _histogram(wanted: bool) -> None:
+    if wanted and find_spec("pygal") is None:
+        raise pytest.UsageError("--benchmark-histogram needs pygal: pip install 'pytest-benchmark[histogram]'")
+
+
+def _table_wanted(config: pytest.Config) -> bool:
+    """pytest-benchmark's own table repeats ours in seconds; who asks for what only it can show gets it."""
+    option = config.getoption
+    asked = ("benchmark_verbose", "benchmark_histogram", "benchmark_compare", "benchmark_columns")
+    return any(option(name) for name in asked) or option("benchmark_group_by") != "group"

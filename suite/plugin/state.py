@@ -1,0 +1,142 @@
+"""What the plugin knows during one run of pytest. The machine and the session come at first need."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from suite.errors import SuiteError
+from suite.plugin import options
+from suite.plugin.replay import Clock
+from suite.records.machine import Machine
+from suite.records.run import Settings
+from suite.records.scenario import Scenario
+
+if TYPE_CHECKING:
+    from suite.session import Session
+
+EXIT_USAGE = int(pytest.ExitCode.USAGE_ERROR)
+EXIT_FAILED = int(pytest.ExitCode.TESTS_FAILED)
+
+
+@dataclass
+class State:
+    """planned: cases that this run will measure. notes: sentences to show at the end. regressed: pytest-benchmark's
+    comparison found a regression. broken: why the machine cannot be measured as asked, met while collecting."""
+
+    settings: Settings
+    base: Path
+    strict: bool = False
+    host_name: bool = False
+    scenario: Scenario | None = None
+    clock: Clock = field(default_factory=Clock)
+    planned: int = 0
+    session: Session | None = None
+    notes: list[str] = field(default_factory=list)
+    regressed: bool = False
+    broken: pytest.UsageError | None = None
+    _machine: Machine | None = None
+    _sigterm: Any = None
+
+    @property
+    def simulated(self) -> bool:
+        """The machine is a recorded or made-up one."""
+        return self.scenario is not None
+
+    def machine(self) -> Machine:
+        """The machine to measure, read once. Raises pytest.UsageError where it cannot be read or lacks what was
+        asked for: `pytest tests/` never pays for it."""
+        if self._machine is None:
+            machine = self.scenario.machine if self.scenario else _probe(self.host_name)
+            require("--gpus", self.settings.gpus, [g.index for g in machine.gpus], machine.why_no_gpu or "no GPU")
+            require("--nodes", self.settings.nodes, [n.index for n in machine.nodes], "no NUMA node")
+            self._machine = machine
+        return self._machine
+
+    def start(self) -> Session:
+        """The session, with its folder and journal, from the first case on. Ends pytest where it cannot be made."""
+        if self.session is None:
+            from suite import session as pipeline
+
+            try:
+                folder = pipeline.new_folder(self.base)
+                engine = pipeline.engine_for(self.scenario, folder)
+                self.session = pipeline.Session(
+                    self.machine(), self.settings, engine, folder, self.planned, self.simulated
+                )
+            except SuiteError as error:
+                pytest.exit(str(error), returncode=EXIT_USAGE)
+            self._sigterm = catch_sigterm()
+        return self.session
+
+    def restore_signals(self) -> None:
+        """Gives SIGTERM back to whoever had it."""
+        if self._sigterm is not None:
+            signal.signal(signal.SIGTERM, self._sigterm)
+            self._sigterm = None
+
+
+KEY = pytest.StashKey[State]()
+
+
+def configure(config: pytest.Config) -> State:
+    """The state of this run, from its options. Raises pytest.UsageError."""
+    options.validate(config)
+    path = config.getoption("machine")
+    config.stash[KEY] = State(
+        settings=options.settings(config),
+        base=config.getoption("report_dir") or config.rootpath / "reports",
+        strict=config.getoption("strict_verdicts"),
+        host_name=config.getoption("host_name"),
+        scenario=_scenario(path) if path else None,
+    )
+    if path:
+        config.stash[KEY].machine()
+    return config.stash[KEY]
+
+
+def require(option: str, wanted: tuple[int, ...] | None, there: list[int], none: str) -> None:
+    """Raises pytest.UsageError, with what is there, where an option names something that is not."""
+    absent = [str(index) for index in wanted or () if index not in there]
+    if absent:
+        allowed = f"allowed are {', '.join(map(str, there))}" if there else f"there is none ({none})"
+        raise pytest.UsageError(f"{option} {','.join(absent)}: not on this machine; {allowed}")
+
+
+def catch_sigterm() -> Any:
+    """SIGTERM ends the run as Ctrl-C does: Slurm, CI and systemd send it. The handler that was there before; None
+    where signals cannot be set (not in the main thread)."""
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    return signal.signal(signal.SIGTERM, _interrupt)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt("SIGTERM")
+
+
+def _probe(host_name: bool) -> Machine:
+    import platform
+
+    from suite import session as pipeline
+
+    try:
+        machine = pipeline.probe()
+    except SuiteError as error:
+        raise pytest.UsageError(str(error)) from error
+    return replace(machine, host_name=platform.node()) if host_name else machine
+
+
+def _scenario(path: Path) -> Scenario:
+    from suite import session as pipeline
+
+    try:
+        return pipeline.load_machine(path)
+    except SuiteError as error:
+        raise pytest.UsageError(f"--machine: {error}") from error
