@@ -8,6 +8,8 @@ from suite.records.machine import Basis, Hop, LinkState, Machine, Path, PciFunct
 
 Number = TypeVar("Number", int, float)
 
+_FACING_DOWN = ("root_port", "downstream_port")
+
 
 def path_to_root(machine: Machine, address: str) -> Path:
     """Every link from a device up to its root complex, nearest first.
@@ -37,6 +39,13 @@ def narrowest(link: LinkState, other: LinkState) -> LinkState:
     return LinkState(_least(link.speed_gts, other.speed_gts), _least(link.width, other.width))
 
 
+def slowest_hop(path: Path) -> Hop | None:
+    """The hop that could carry least even at its best (lanes × GT/s), the nearest of equals; hops of which neither end
+    says what it can do count as they run now. None where nothing is known of any."""
+    rated = [(rate, hop) for hop in path.hops if (rate := _rate(hop.possible) or _rate(hop.now)) is not None]
+    return min(rated, key=lambda pair: pair[0])[1] if rated else None
+
+
 def topology(machine: Machine, one: str, other: str) -> Topology | None:
     """How near two devices are in the PCI tree, in nvidia-smi's words; None where the tree does not say.
 
@@ -60,17 +69,39 @@ def topology(machine: Machine, one: str, other: str) -> Topology | None:
 
 
 def _hops(chain: list[PciFunction]) -> list[Hop]:
-    """Pairs (device, port above it). A switch's upstream port's partner is the port above; its downstream port's own
-    sysfs link describes the link below it, so that a downstream port is never the lower end of a hop."""
+    """Pairs (device, port above it). sysfs gives a root or downstream port the link below it, and every other function
+    the link above it, so that a port that faces down is never the lower end of a hop."""
     hops = []
-    index = 0
+    index = _first_lower(chain)
     while index < len(chain):
         lower = chain[index]
         upper = chain[index + 1] if index + 1 < len(chain) else None
+        if lower.port_type in _FACING_DOWN:
+            index += 1
+            continue
         hops.append(_hop(lower, upper))
         # Above the port is either the root bus or the switch's upstream port, which is the next lower end.
         index += 2
     return hops
+
+
+def _first_lower(chain: list[PciFunction]) -> int:
+    """Where the links begin: a conventional PCI function behind a bridge from PCI Express has none of its own.
+
+    Port types lie beyond what an ordinary user may read. Without them: links pair up from the root port downwards, so
+    that an odd number of functions below one means such a bridge, if the device shows no link."""
+    if len(chain) < 2 or chain[0].is_bridge or _says_link(chain[0]):
+        return 0
+    if chain[1].port_type == "pcie_to_pci":
+        return 1
+    untyped = all(f.port_type is None for f in chain)
+    return 1 if untyped and len(chain) % 2 == 1 and len(chain) > 2 and _says_link(chain[1]) else 0
+
+
+def _says_link(function: PciFunction) -> bool:
+    """sysfs gives link files to PCI Express functions only."""
+    states = (function.link, function.link_max)
+    return any(s.speed_gts is not None or s.width is not None for s in states)
 
 
 def _hop(lower: PciFunction, upper: PciFunction | None) -> Hop:
@@ -88,6 +119,13 @@ def _hop(lower: PciFunction, upper: PciFunction | None) -> Hop:
 def _first_known(link: LinkState, other: LinkState) -> LinkState:
     speed = link.speed_gts if link.speed_gts is not None else other.speed_gts
     return LinkState(speed, link.width if link.width is not None else other.width)
+
+
+def _rate(link: LinkState) -> float | None:
+    """GT/s over all lanes, less the fifth that 8b/10b costs Gen1 and Gen2; later codes cost next to nothing."""
+    if link.speed_gts is None or link.width is None:
+        return None
+    return link.speed_gts * link.width * (0.8 if link.speed_gts < 8 else 1.0)
 
 
 def _least(one: Number | None, other: Number | None) -> Number | None:

@@ -1,0 +1,54 @@
+"""`lanecheck probe`: what is there. Needs neither torch nor cupy, and answers in under a second."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import msgspec
+
+from suite.probe import machine, recording
+from suite.records.machine import Machine
+from suite.report.machine import render
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `lanecheck probe`."""
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--root", type=Path, metavar="DIR", help="a recorded tree with sys/ and proc/ in it")
+    source.add_argument("--machine", type=Path, metavar="FILE", help="a recording, or the JSON of a machine")
+    parser.add_argument("--json", action="store_true", help="print the record instead of a table")
+    parser.add_argument("--no-nvml", action="store_true", help="do not ask NVML: no GPU is woken")
+    parser.add_argument("--timeout", type=_seconds, default=10.0, metavar="S", help="give NVML S seconds (10)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the machine."""
+    found = _read(arguments)
+    if arguments.json:
+        print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        return 0
+    width = max(60, shutil.get_terminal_size().columns)
+    print(render(found, width=width, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
+    return 0
+
+
+def _read(arguments: argparse.Namespace) -> Machine:
+    if arguments.machine is not None:
+        return recording.load(arguments.machine).machine
+    if arguments.root is not None:
+        return recording.load_tree(arguments.root)
+    return machine.read(nvml=not arguments.no_nvml, timeout_s=arguments.timeout)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value

@@ -1,0 +1,195 @@
+"""`lanecheck probe` as text: GPUs, the PCIe tree link by link, NUMA nodes, software, and remarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from suite.records.machine import Gpu, GpuPair, LinkState, Machine, NumaNode
+from suite.records.path import path_to_root, slowest_hop
+from suite.report.pci_tree import Line, coloured, lines
+from suite.report.remarks import remarks
+from suite.units import GIB, format_bytes
+
+
+def render(machine: Machine, *, width: int = 100, colour: bool = False) -> str:
+    """Many lines, none wider than `width` characters (colour codes not counted)."""
+    blocks = [
+        _heading(machine, width),
+        _table(_gpu_rows(machine)),
+        _pairs(machine),
+        [_tree_line(line, colour, width) for line in lines(machine)],
+        _table(_node_rows(machine)),
+        _wrapped("Software: ", _software(machine), width),
+        [line for sentence in remarks(machine) for line in _wrapped("- ", sentence, width)],
+    ]
+    return "\n\n".join("\n".join(_cut(line, width) for line in block) for block in blocks if block)
+
+
+def _heading(machine: Machine, width: int) -> list[str]:
+    cpu, facts = machine.cpu, machine.environment
+    counts = [
+        _count(len(machine.gpus), "GPU"),
+        _count(len(machine.nodes), "NUMA node"),
+        " ".join(filter(None, (cpu.model or "CPU not named", _cpu_counts(machine)))),
+    ]
+    where = [
+        facts.board,
+        f"BIOS {facts.bios}" if facts.bios else None,
+        f"virtual machine: {facts.virtual_machine}" if facts.virtual_machine else None,
+        f"container: {facts.container}" if facts.container else None,
+        f"IOMMU {facts.iommu}" if facts.iommu else None,
+        f"governor {facts.governor}" if facts.governor else None,
+    ]
+    return [*_wrapped("", ", ".join(counts), width), *_wrapped("", ", ".join(filter(None, where)), width)]
+
+
+def _cpu_counts(machine: Machine) -> str:
+    cpu = machine.cpu
+    named = ((cpu.packages, "package"), (cpu.cores, "core"), (cpu.threads, "thread"))
+    said = ", ".join(_count(number, word) for number, word in named if number)
+    return f"({said})" if said else ""
+
+
+def _gpu_rows(machine: Machine) -> list[list[str]]:
+    if not machine.gpus:
+        return []
+    heads = ["GPU", "name", "address", "node", "memory", "BAR1", "as found", "could be", "state", "power", "used by"]
+    return [heads, *(_gpu_row(machine, gpu) for gpu in machine.gpus)]
+
+
+def _gpu_row(machine: Machine, gpu: Gpu) -> list[str]:
+    path = path_to_root(machine, gpu.address) if gpu.address else None
+    hop = path.hops[0] if path and path.hops else None
+    narrow = slowest_hop(path) if path else None
+    possible = narrow.possible if narrow else gpu.link_max
+    return [
+        str(gpu.index),
+        gpu.name.removeprefix("NVIDIA "),
+        gpu.address or "–",
+        _or_dash(gpu.numa_node),
+        _gibibytes(gpu.memory_bytes),
+        format_bytes(gpu.bar1_bytes) if gpu.bar1_bytes else "–",
+        str(hop.now if hop else gpu.link),
+        str(possible),
+        "–" if gpu.performance_state is None else f"P{gpu.performance_state}",
+        "–" if gpu.power_w is None else f"{gpu.power_w:.0f} W",
+        "–" if gpu.processes is None else str(gpu.processes),
+    ]
+
+
+def _pairs(machine: Machine) -> list[str]:
+    """Pairs that are alike share a line: '0-1, 2-3: PIX, P2P OK'."""
+    groups: dict[str, list[str]] = {}
+    for pair in machine.pairs:
+        groups.setdefault(_pair_text(pair), []).append(f"{pair.first}-{pair.second}")
+    everyone = len(machine.pairs)
+    return [
+        f"GPU pairs {'(all ' + str(everyone) + ')' if len(who) == everyone > 1 else ', '.join(who)}: {text}"
+        for text, who in groups.items()
+    ]
+
+
+def _pair_text(pair: GpuPair) -> str:
+    nvlink = f"NV{pair.nvlinks}" if pair.nvlinks else None
+    topology = pair.topology or pair.topology_nvml or "topology not known"
+    statuses = (("read", pair.p2p_read), ("write", pair.p2p_write), ("atomics", pair.p2p_atomics))
+    said = {status or "not known" for _, status in statuses}
+    words = said.pop() if len(said) == 1 else ", ".join(f"{name} {status or 'not known'}" for name, status in statuses)
+    return ", ".join(filter(None, (nvlink, topology, f"P2P {words}")))
+
+
+def _node_rows(machine: Machine) -> list[list[str]]:
+    heads = ["NUMA node", "CPUs", "cores", "memory", "free", "distances", "package", "GPUs"]
+    return [heads, *(_node_row(machine, node) for node in machine.nodes)] if machine.nodes else []
+
+
+def _node_row(machine: Machine, node: NumaNode) -> list[str]:
+    near = [gpu.index for gpu in machine.gpus if gpu.numa_node == node.index]
+    return [
+        str(node.index),
+        ranges(node.cpus) or "none",
+        str(len(node.cores)),
+        _gibibytes(node.memory_bytes),
+        _gibibytes(node.free_bytes),
+        " ".join(map(str, node.distances)) or "–",
+        ", ".join(map(str, node.packages)) or "–",
+        ranges(near) or "–",
+    ]
+
+
+def _software(machine: Machine) -> str:
+    software = machine.software
+    said = {
+        "driver": software.driver,
+        "CUDA of the driver": software.cuda_driver,
+        "torch": software.torch,
+        "CUDA of torch": software.torch_cuda,
+        "cupy": software.cupy,
+        "CUDA of cupy": software.cupy_cuda,
+        "NCCL": software.nccl,
+        "kernel": software.kernel,
+        "Python": software.python,
+    }
+    return ", ".join(f"{name} {version}" for name, version in said.items() if version) or "nothing is known"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """(0, 1, 2, 5) as '0-2,5'."""
+    parts: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+
+
+def _tree_line(line: Line, colour: bool, width: int) -> str:
+    """The tree's line with its link at the right of the text, coloured by state."""
+    if line.state is None:
+        return _cut(line.text, width)
+    label = _link_label(line.now, line.possible)
+    room = max(20, min(64, width - len(label) - 2))
+    text = _cut(line.text, room).ljust(room)
+    return f"{text}  {coloured(label, line.state) if colour else label}"
+
+
+def _link_label(now: LinkState, possible: LinkState) -> str:
+    return f"{now} of {possible}" if possible.known and now != possible else str(now)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)] if rows else []
+    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _wrapped(mark: str, text: str, width: int) -> list[str]:
+    return list(_fill(mark, text.split(), width))
+
+
+def _fill(mark: str, words: list[str], width: int) -> Iterator[str]:
+    line, indent = mark, " " * len(mark)
+    for word in words:
+        if len(line) + len(word) > width and line.strip() != mark.strip():
+            yield line.rstrip()
+            line = indent
+        line += word + " "
+    if line.strip():
+        yield line.rstrip()
+
+
+def _cut(line: str, width: int) -> str:
+    visible = line if "\033" not in line else ""
+    return line if len(visible) <= width else line[: width - 1] + "…"
+
+
+def _gibibytes(size: int | None) -> str:
+    return "–" if size is None else f"{size / GIB:.1f} GiB"
+
+
+def _or_dash(value: int | None) -> str:
+    return "–" if value is None else str(value)
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -1,0 +1,220 @@
+"""What a person should know about a machine before measuring it: one sentence a remark, worst first.
+
+Nothing here is a verdict: links are judged under load, and an idle link may run slow to save power.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from suite.records import p2p
+from suite.records.machine import Gpu, GpuPair, Hop, Machine, NumaNode, PciFunction
+from suite.records.path import path_to_root, slowest_hop
+from suite.units import GIB, MIB, format_bytes
+
+
+def remarks(machine: Machine) -> list[str]:
+    """All remarks, without repetition."""
+    found = [
+        *([machine.why_no_gpu] if machine.why_no_gpu and not machine.gpus else []),
+        *machine.notes,
+        *_links(machine),
+        *_errors(machine),
+        *_gpus(machine),
+        *_pairs(machine),
+        *_numa(machine),
+        *_host(machine),
+        *_needs_root(machine),
+    ]
+    return list(dict.fromkeys(found))
+
+
+def devices(machine: Machine) -> list[PciFunction]:
+    """The functions whose path matters: GPUs, accelerators and network adapters; without GPUs whatever has a link."""
+    gpus = {gpu.address for gpu in machine.gpus}
+    return [
+        f for f in machine.pci if not f.is_bridge and (f.address in gpus or (has_link(f) and _matters(f, bool(gpus))))
+    ]
+
+
+def _matters(function: PciFunction, beside_gpus: bool) -> bool:
+    """PCI classes: network 0x02, display 0x03, processors 0x0b, accelerators 0x12."""
+    code = function.class_code
+    return not beside_gpus or code is None or code >> 16 in (0x02, 0x03, 0x0B, 0x12)
+
+
+def has_link(function: PciFunction) -> bool:
+    """Anything at all is known of its link."""
+    states = (function.link, function.link_max)
+    return any(s.speed_gts is not None or s.width is not None for s in states)
+
+
+def title(machine: Machine, address: str) -> str:
+    """'GPU 0' for a GPU, else the address."""
+    return next((f"GPU {g.index}" for g in machine.gpus if g.address == address), address)
+
+
+def listed(names: Iterable[object]) -> str:
+    """'a, b and c'."""
+    words = [str(name) for name in names]
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""
+
+
+def _links(machine: Machine) -> Iterator[str]:
+    paths = [path_to_root(machine, f.address) for f in devices(machine)]
+    alike: dict[str, list[str]] = {}
+    for hop in {hop.lower: hop for path in paths for hop in path.hops}.values():
+        for sentence in _hop_remarks(hop):
+            alike.setdefault(sentence, []).append(title(machine, hop.lower))
+    for sentence, who in alike.items():
+        yield f"{listed(who)}: {sentence}"
+    for gpu in machine.gpus:
+        yield from _path_remarks(machine, gpu)
+
+
+def _hop_remarks(hop: Hop) -> Iterator[str]:
+    """What is odd about one link: below what both ends can do, or ends that differ."""
+    now, possible, upper = hop.now, hop.possible, hop.upper_max
+    if now.width is not None and possible.width is not None and now.width < possible.width:
+        yield f"the link runs x{now.width} of x{possible.width}: slot wiring, bifurcation, or a fault."
+    if now.speed_gts is not None and possible.speed_gts is not None and now.speed_gts < possible.speed_gts:
+        yield f"the link runs Gen{now.gen} of Gen{possible.gen} as found; only a reading under load tells more."
+    if hop.lower_max.known and upper.known and hop.lower_max != upper:
+        wider = "reduced to what the device can do" if possible == hop.lower_max else "reduced to what both can do"
+        what = "reduced to what the port can do" if possible == upper else wider
+        yield f"device {hop.lower_max}, port {upper}: the link is {what}, {possible}."
+
+
+def _path_remarks(machine: Machine, gpu: Gpu) -> Iterator[str]:
+    if gpu.address is None or machine.function(gpu.address) is None:
+        return
+    hop = slowest_hop(path_to_root(machine, gpu.address))
+    if hop is None:
+        yield f"GPU {gpu.index}: the link is not shown (virtual machines often hide it); its limit is not known."
+    elif hop.lower != gpu.address:
+        yield f"GPU {gpu.index}: the narrowest hop of its path is {hop.lower} below {hop.upper}, {hop.possible}."
+
+
+def _errors(machine: Machine) -> Iterator[str]:
+    for function in machine.pci:
+        aer = function.aer
+        counts = (aer.correctable, aer.nonfatal, aer.fatal) if aer else ()
+        said = [f"{n} {word}" for n, word in zip(counts, ("correctable", "nonfatal", "fatal"), strict=False) if n]
+        if said:
+            yield f"{title(machine, function.address)}: {listed(said)} PCIe errors counted since boot."
+
+
+def _gpus(machine: Machine) -> Iterator[str]:
+    for gpu in machine.gpus:
+        who = f"GPU {gpu.index}"
+        yield from (f"{who}: {note}" for note in gpu.notes)
+        if gpu.bar1_bytes and gpu.memory_bytes and gpu.bar1_bytes <= 256 * MIB and gpu.memory_bytes > GIB:
+            size = f"{gpu.memory_bytes / GIB:.0f} GiB"
+            mapped = format_bytes(gpu.bar1_bytes)
+            yield f"{who}: only {mapped} of {size} are mapped (BAR1): enable resizable BAR for P2P."
+        if gpu.nvlinks and not any(link.active for link in gpu.nvlinks):
+            yield f"{who} has {len(gpu.nvlinks)} NVLinks and none is active: no bridge is fitted, or it is not seated."
+        if gpu.processes:
+            yield f"{who} is used by {gpu.processes} process(es): measurements compete with them."
+        if gpu.compute_mode == "prohibited":
+            yield f"{who}: compute mode is 'prohibited': nothing can run on it (nvidia-smi -c 0)."
+        if gpu.mig:
+            yield f"{who}: MIG is on: fewer copy engines, no P2P."
+        if gpu.virtualization == "vgpu":
+            yield f"{who} is a virtual GPU: its link belongs to the host."
+        if gpu.c2c:
+            yield f"{who} is joined to its CPU by C2C: the PCIe model does not apply to host copies."
+
+
+def _pairs(machine: Machine) -> Iterator[str]:
+    groups: dict[str, list[str]] = {}
+    for pair in machine.pairs:
+        for sentence in _pair_remarks(machine, pair):
+            groups.setdefault(sentence, []).append(f"{pair.first}-{pair.second}")
+    everyone = len(machine.pairs)
+    for sentence, who in groups.items():
+        yield sentence.format(who="every GPU pair" if len(who) == everyone > 1 else f"GPU pair {listed(who)}")
+
+
+def _pair_remarks(machine: Machine, pair: GpuPair) -> Iterator[str]:
+    if pair.topology and pair.topology_nvml and pair.topology != pair.topology_nvml:
+        yield f"{{who}}: {pair.topology} by the PCI tree, {pair.topology_nvml} by NVML."
+    if (pair.topology or pair.topology_nvml) == "SYS" and not pair.nvlinks:
+        yield f"{{who}}: the path crosses {_crossing(machine, pair)}."
+    statuses = {"read": pair.p2p_read, "write": pair.p2p_write}
+    for status in dict.fromkeys(s for s in statuses.values() if s not in (None, "OK")):
+        what = listed(name for name, found in statuses.items() if found == status)
+        yield f"{{who}}: no P2P {what} ({status}): {p2p.meaning(status)}; copies are staged through host memory."
+
+
+def _crossing(machine: Machine, pair: GpuPair) -> str:
+    """Different NUMA nodes are different sockets only where the package numbers differ."""
+    nodes = [
+        machine.node(gpu.numa_node) if gpu else None for gpu in (machine.gpu(pair.first), machine.gpu(pair.second))
+    ]
+    packages = [node.packages for node in nodes if node and node.packages]
+    if len(packages) == 2 and not set(packages[0]) & set(packages[1]):
+        return "sockets"
+    return "NUMA nodes of one socket" if len(packages) == 2 else "NUMA nodes"
+
+
+def _numa(machine: Machine) -> Iterator[str]:
+    for function in devices(machine):
+        if function.numa_basis == "local_cpulist" and len(machine.nodes) > 1:
+            who = title(machine, function.address)
+            yield f"{who}: firmware names no NUMA node; node {function.numa_node} follows from its local CPUs."
+        elif function.numa_node is None and len(machine.nodes) > 1:
+            yield f"{title(machine, function.address)}: neither firmware nor its local CPUs tell its NUMA node."
+    yield from filter(None, map(_node_remark, machine.nodes))
+    yield from _shared_packages(machine)
+
+
+def _node_remark(node: NumaNode) -> str | None:
+    if node.gpu:
+        return f"NUMA node {node.index} is the memory of the GPU at {node.gpu}."
+    if not node.cpus and not node.memory_bytes:
+        return f"NUMA node {node.index} has neither CPUs nor memory."
+    if not node.cpus:
+        return f"NUMA node {node.index} has memory and no CPUs."
+    return (
+        f"NUMA node {node.index} has no memory: what runs there uses another node's."
+        if node.memory_bytes == 0
+        else None
+    )
+
+
+def _shared_packages(machine: Machine) -> Iterator[str]:
+    by_package: dict[int, list[int]] = {}
+    for node in machine.nodes:
+        for package in node.packages:
+            by_package.setdefault(package, []).append(node.index)
+    for package, nodes in by_package.items():
+        if len(nodes) > 1:
+            yield f"Package {package} is split into NUMA nodes {listed(nodes)} (sub-NUMA clustering, NPS)."
+
+
+def _host(machine: Machine) -> Iterator[str]:
+    facts, cpu = machine.environment, machine.cpu
+    if cpu.offline:
+        yield f"{len(cpu.offline)} CPU(s) are offline."
+    if facts.allowed_cpus and cpu.threads and len(facts.allowed_cpus) < cpu.threads:
+        yield f"This process may use {len(facts.allowed_cpus)} of {cpu.threads} CPUs (cpuset or affinity)."
+    hidden = [node.index for node in machine.nodes if facts.allowed_nodes and node.index not in facts.allowed_nodes]
+    if hidden:
+        yield f"This process may not use the memory of NUMA node {listed(hidden)} (cpuset)."
+    if machine.gpus and facts.iommu and "DMA" in facts.iommu.split("-")[0]:
+        yield f"The IOMMU translates (default domain {facts.iommu}): P2P may be slow or broken; iommu=pt avoids it."
+    redirect = [f.address for f in machine.pci if f.config and f.config.acs_redirect]
+    if len(machine.gpus) > 1 and redirect:
+        yield f"ACS sends peer traffic up to the root complex at {listed(redirect)}: P2P below a switch is slow."
+
+
+def _needs_root(machine: Machine) -> Iterator[str]:
+    """What one run as root would settle."""
+    paths = {f.address: f for device in devices(machine) for f in machine.ancestors(device.address)}
+    hidden = [f for f in paths.values() if "needs root" in (f.config_note or "")]
+    if hidden:
+        yield (
+            f"Not readable without root for {len(hidden)} PCI function(s): MPS, MRRS, ACS, target speed, flit mode. "
+            "One `sudo lanecheck probe` settles them."
+        )
