@@ -51,7 +51,7 @@ LATENCIES: tuple[Operation, ...] = (
     "peer_flag_latency",
 )
 Engine = Literal["copy-engine", "sm", "load-store", "memcpy", "nccl", "gloo", "simulated"]
-# pinned: placed on its node, then page-locked (cudaHostRegister), as `registered`; host_alloc: cudaHostAlloc's own memory.
+# pinned and registered: placed on a node, then page-locked (cudaHostRegister); host_alloc: cudaHostAlloc's own memory.
 Memory = Literal["pinned", "host_alloc", "pageable", "registered", "huge", "write_combined"]
 Backend = Literal["gloo", "nccl"]
 Clock = Literal["cuda-event", "host-monotonic", "simulated"]
