@@ -1,0 +1,184 @@
+"""Root causes over a run: results that agree on one cause are said once, the gravest first. No status changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from suite.judge.machine import of_machine
+from suite.judge.view import gpu_words
+from suite.records.run import STATUSES, Finding, Result, Run, Status, Verdict
+
+# Causes that explain others on the same GPU, the strongest first: a link that errs also retrains, runs slow, and so on.
+ROOTS = (
+    "wrong_data", "hang", "crash", "worker_error", "signal_integrity", "downtrained_speed", "width_fault",
+    "configured_speed", "downtrained_width", "slower_than_card", "retraining", "link_errors", "upstream_hop_uneven",
+    "p2p_redirected", "p2p_slower_than_staging", "numa_far_slow", "numa_node_suspect", "memory_node_slow",
+    "host_limited", "one_direction_weak", "outlier",
+)  # fmt: skip
+# Roots that explain only cases of their own kind: a wrong copy says nothing of a slow one.
+_ALONE = ("wrong_data", "hang", "crash", "worker_error", "numa_far_slow", "numa_node_suspect", "memory_node_slow")
+# What a root cause may explain: causes that only say that something is slow.
+_SYMPTOMS = (
+    "slow_path", "below_expected", "collective_below_limit", "latency_out_of_family", "one_direction_weak", "outlier",
+    "both_ways_collapse", "noisy", "host_limited", "retraining", "link_errors", "transport_unexpected",
+    "p2p_slower_than_staging", "numa_far_weak",
+)  # fmt: skip
+_LINK_ROOTS = ("signal_integrity", "downtrained_speed", "width_fault", "configured_speed", "downtrained_width")
+_TROUBLE: tuple[Status, ...] = ("FAIL", "WARN", "INDETERMINATE")
+# Passing causes that are worth a sentence all the same.
+_SAID = ("platform_limited", "upstream_hop_narrower", "shared_uplink", "p2p_far")
+
+
+def findings(run: Run) -> tuple[Finding, ...]:
+    """What is wrong or worth knowing, gravest first; each case is explained by one finding at most."""
+    troubled = [r for r in run.results if r.verdict is not None and r.verdict.status in _TROUBLE]
+    grouped = [_finding(group, len(troubled)) for group in _groups(troubled)]
+    passing = [r for r in run.results if r.verdict is not None and r.verdict.cause in _SAID]
+    said = [_finding(group, 0) for group in _by_subject(passing)]
+    return tuple(sorted([*grouped, *said, *of_machine(run.machine)], key=_gravity))
+
+
+def headline(run: Run, found: Sequence[Finding]) -> str:
+    """Is this machine right? One sentence, the first of every report."""
+    prefix = "SIMULATED: " if run.simulated else ""
+    ended = f" The run is incomplete: {len(run.results)} of {run.planned} cases ended." if not run.complete else ""
+    return prefix + _answer(run, found) + ended
+
+
+def _answer(run: Run, found: Sequence[Finding]) -> str:
+    counts = {status: sum(1 for r in run.results if r.verdict and r.verdict.status == status) for status in STATUSES}
+    measured = sum(counts[s] for s in ("FAIL", "WARN", "INDETERMINATE", "PASS"))
+    if not measured:
+        return f"Nothing was measured: {run.machine.why_no_gpu or 'no case ended'}."
+    if counts["FAIL"]:
+        return _bad(counts, measured, found)
+    where = (
+        "" if run.machine.gpus else f" No GPU path was measured: {(run.machine.why_no_gpu or 'no GPU').rstrip('.')}."
+    )
+    return _good(counts, measured, found) + where
+
+
+def _bad(counts: dict[Status, int], measured: int, found: Sequence[Finding]) -> str:
+    causes = [f for f in found if f.status == "FAIL"]
+    more = f" and {len(causes) - 1} more" if len(causes) > 1 else ""
+    first = f": {causes[0].sentence.rstrip('.')}{more}" if causes else ""
+    return f"This machine is not right: {counts['FAIL']} of {measured} cases fail{first}."
+
+
+def _good(counts: dict[Status, int], measured: int, found: Sequence[Finding]) -> str:
+    if counts["WARN"]:
+        first = next((f.sentence.rstrip(".") for f in found if f.status == "WARN" and f.cases), "")
+        return f"This machine works, with {counts['WARN']} of {measured} cases worth a look: {first}."
+    if counts["INDETERMINATE"] == measured:
+        return f"Whether this machine is right cannot be told from what was seen in {measured} cases."
+    if counts["INDETERMINATE"]:
+        return f"No fault found, but {counts['INDETERMINATE']} of {measured} cases could not be judged."
+    return f"This machine is right: all {measured} cases pass."
+
+
+def _groups(troubled: Sequence[Result]) -> list[list[Result]]:
+    """Troubled results by root cause, in order; each result goes to the strongest root that explains it."""
+    roots: dict[tuple[str, tuple[int, ...]], list[Result]] = {}
+    left = list(troubled)
+    for cause in ROOTS:
+        for one in [r for r in left if _cause(r) == cause]:
+            key = (cause, _culprits(one, roots, cause))
+            roots.setdefault(key, []).append(one)
+            left.remove(one)
+    for one in list(left):
+        for (cause, gpus), group in roots.items():
+            if _explains(cause, gpus, one):
+                group.append(one)
+                left.remove(one)
+                break
+    return [*_folded(roots), *_by_subject(left)]
+
+
+def _culprits(one: Result, roots: dict[tuple[str, tuple[int, ...]], list[Result]], cause: str) -> tuple[int, ...]:
+    """The GPUs that a root points at: of a case of several GPUs those that the same cause was seen on alone."""
+    for seen, gpus in roots:
+        if seen == cause and set(gpus) & set(one.gpus) and _binding(one) == _binding(roots[seen, gpus][0]):
+            return gpus
+    return one.gpus
+
+
+def _explains(cause: str, gpus: tuple[int, ...], one: Result) -> bool:
+    if cause in _ALONE or _cause(one) not in _SYMPTOMS:
+        return False
+    return bool(set(gpus) & set(one.gpus))
+
+
+def _folded(roots: dict[tuple[str, tuple[int, ...]], list[Result]]) -> list[list[Result]]:
+    """Roots that a stronger root of the same GPUs explains go below it."""
+    kept: list[tuple[str, tuple[int, ...], list[Result]]] = []
+    for (cause, gpus), group in roots.items():
+        above = next((k for k in kept if k[0] in _LINK_ROOTS and _explains(k[0], k[1], group[0])), None)
+        if above is not None:
+            above[2].extend(group)
+        else:
+            kept.append((cause, gpus, group))
+    return [group for _, _, group in kept]
+
+
+def _by_subject(results: Sequence[Result]) -> list[list[Result]]:
+    """One group a cause and its GPUs or node for a FAIL; one group a cause for what is only worth knowing."""
+    groups: dict[tuple[str, tuple[int, ...], int | None], list[Result]] = {}
+    for one in results:
+        fail = _verdict(one).status == "FAIL"
+        key = (_cause(one), one.gpus if fail else (), one.memory_node if fail and not one.gpus else None)
+        groups.setdefault(key, []).append(one)
+    return list(groups.values())
+
+
+def _finding(group: Sequence[Result], troubles: int) -> Finding:
+    ordered = sorted(group, key=lambda r: STATUSES.index(_verdict(r).status))
+    first = _spokesman(group)
+    verdict = _verdict(first)
+    sentence = verdict.evidence[0] if verdict.evidence else verdict.cause
+    alike = {_cause(r) for r in group} == {verdict.cause} and verdict.cause not in ROOTS
+    if len(group) > 1 and alike:
+        sentence = f"{sentence.rstrip('.')}; {len(group)} cases are like this."
+    elif len(group) > 1 and troubles:
+        sentence = f"{sentence.rstrip('.')}; this explains {len(group)} of {troubles} findings."
+    status = _verdict(ordered[0]).status
+    cases = tuple(r.case for r in [first, *(r for r in ordered if r is not first)])
+    return Finding(status, verdict.cause, _subject(group), sentence, verdict.advice, cases)
+
+
+def _spokesman(group: Sequence[Result]) -> Result:
+    """The case whose sentence is said: the root's own, on the fewest GPUs, the largest."""
+    return min(group, key=lambda r: (_rank(_cause(r)), len(r.gpus), r.group != "link", -r.bytes))
+
+
+def _rank(cause: str) -> int:
+    return ROOTS.index(cause) if cause in ROOTS else len(ROOTS)
+
+
+def _subject(group: Sequence[Result]) -> str:
+    """The GPUs of the root's own cases, else their node."""
+    cause = _cause(_spokesman(group))
+    own = [r for r in group if _cause(r) == cause]
+    alone = [r for r in own if len(r.gpus) == 1] or own
+    gpus = sorted({g for r in alone for g in r.gpus})
+    if gpus:
+        return gpu_words(gpus)
+    nodes = sorted({r.memory_node for r in own if r.memory_node is not None})
+    return ", ".join(f"node {n}" for n in nodes) or "the host"
+
+
+def _gravity(finding: Finding) -> tuple[int, int, int]:
+    return STATUSES.index(finding.status), _rank(finding.cause), -len(finding.cases)
+
+
+def _verdict(one: Result) -> Verdict:
+    if one.verdict is None:
+        raise ValueError(f"{one.case} has no verdict yet")
+    return one.verdict
+
+
+def _cause(one: Result) -> str:
+    return _verdict(one).cause
+
+
+def _binding(one: Result) -> str | None:
+    return _verdict(one).binding
