@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--machine", type=Path, metavar="FILE", help="a recording, or the JSON of a machine")
     parser.add_argument("--json", action="store_true", help="print the record instead of a table")
     parser.add_argument("--no-nvml", action="store_true", help="do not ask NVML: no GPU is woken")
-    parser.add_argument("--timeout", type=_seconds, default=10.0, metavar="S", help="give NVML S seconds (10)")
+    parser.add_argument("--timeout", type=seconds, default=10.0, metavar="S", help="give NVML S seconds (10)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -44,7 +44,8 @@ def _read(arguments: argparse.Namespace) -> Machine:
     return machine.read(nvml=not arguments.no_nvml, timeout_s=arguments.timeout)
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """A number of seconds above 0, for argparse."""
     try:
         value = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Unpacks a recording. An archive may come from anyone, so everything in it is checked before it touches the disk.
+"""Packs and unpacks a recording. An archive may come from anyone: all is checked before it touches the disk.
 
 Links of sysfs must survive: a link is kept where it is relative and resolves inside the tree; anything else is refused.
 """
@@ -12,11 +12,12 @@ import os
 import posixpath
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from suite.errors import ProbeError
+from suite.probe.snapshot import Content, Link
 
 # A recording of ours holds some hundred small files; hwloc's hold about 7,000. Generous, and far from a disk's size.
 MOST_MEMBERS = 100_000
@@ -25,7 +26,7 @@ MOST_FILE_BYTES = 16 << 20
 MOST_NAME = 1024  # characters of a path
 MOST_DEPTH = 40  # folders below each other; a PCI path below several switches has about 15
 
-_MAGIC = {b"\x1f\x8b": gzip.GzipFile, b"BZ": bz2.BZ2File}
+_MAGIC = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open}
 
 
 class _Bounded(io.RawIOBase):
@@ -59,6 +60,18 @@ def unpack(path: Path, folder: Path) -> None:
         raise ProbeError(f"{path.name} cannot be unpacked ({error}): record it again with lanecheck record") from error
 
 
+def pack(content: Mapping[str, Content], path: Path) -> None:
+    """Writes a new .tar.gz whose bytes depend on the content alone: no owner, no times. Raises ProbeError."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with unfinished.open("xb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+            _pack(content, cast("IO[bytes]", packed))
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise ProbeError(f"{path} cannot be written: {error.strerror}") from error
+
+
 def is_archive(start: bytes) -> bool:
     """Whether a file that starts like this is a compressed archive."""
     return start[:2] in _MAGIC
@@ -70,6 +83,18 @@ def _decompressed(raw: IO[bytes], name: str) -> IO[bytes]:
     if opener is None:
         raise ProbeError(f"{name} is neither a .tar.gz nor a .tar.bz2 archive")
     return cast("IO[bytes]", opener(raw))
+
+
+def _pack(content: Mapping[str, Content], packed: IO[bytes]) -> None:
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, data in content.items():
+            member = tarfile.TarInfo(name)
+            if isinstance(data, Link):
+                member.type, member.linkname = tarfile.SYMTYPE, data.to
+                tar.addfile(member)
+            else:
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
 
 
 def _unpack(source: IO[bytes], folder: Path, archive: str) -> None:

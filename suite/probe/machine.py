@@ -22,9 +22,13 @@ Record = TypeVar("Record")
 Fields = TypeVar("Fields", Software, Environment)
 
 
-class Process(msgspec.Struct, frozen=True):
-    """What the recording process knew beyond files: versions, and its own limits."""
+SCHEMA = 1
 
+
+class Process(msgspec.Struct, frozen=True):
+    """What the recording process knew beyond the files that a recording holds: versions, environment, its limits."""
+
+    schema: int = SCHEMA
     software: Software = Software()
     environment: Environment = Environment()
 
@@ -35,37 +39,42 @@ def read(root: Path = Path("/"), *, nvml: bool = True, timeout_s: float = 10.0) 
     tree = Tree(root)
     if not tree.live and tree.path("sys") is None:
         raise ProbeError(f"{root} holds no machine: a folder with sys/ (and proc/) in it is needed")
+    machine = without_gpus(tree)
+    return with_gpus(machine, answers(tree, nvml, timeout_s), tree)
+
+
+def without_gpus(tree: Tree) -> Machine:
+    """What files alone say."""
     facts = environment.read(tree)
     functions = pci.read(tree)
     nodes = numa.nodes(tree, functions, facts.allowed_cpus)
     functions = pci.with_numa(functions, nodes)
     process = _process(tree)
-    machine = Machine(
+    return Machine(
         nodes=nodes,
         cpu=numa.cpu(tree),
         pci=functions,
         software=_merged(software.read(tree), process.software),
         environment=_merged(facts, process.environment),
     )
-    return with_gpus(machine, _answers(tree, nvml, timeout_s), tree)
 
 
-def with_gpus(machine: Machine, answers: Answers, tree: Tree) -> Machine:
+def with_gpus(machine: Machine, said: Answers, tree: Tree) -> Machine:
     """The machine with NVML's answers joined to it."""
-    found = gpus.join(answers, machine.pci)
+    found = gpus.join(said, machine.pci)
     machine = replace(
         machine,
-        nodes=_with_gpu_memory(machine.nodes, found, answers),
+        nodes=_with_gpu_memory(machine.nodes, found, said),
         pci=_named(machine.pci, found),
         gpus=found,
-        software=_merged(Software(driver=answers.driver, cuda_driver=answers.cuda_driver), machine.software),
-        why_no_gpu=None if found else gpus.why_none(answers, machine.pci, tree),
-        notes=tuple(_notes(machine.pci, answers, found)),
+        software=_merged(Software(driver=said.driver, cuda_driver=said.cuda_driver), machine.software),
+        why_no_gpu=None if found else gpus.why_none(said, machine.pci, tree),
+        notes=tuple(_notes(machine.pci, said, found)),
     )
-    return replace(machine, pairs=gpus.pairs(machine, answers.pairs))
+    return replace(machine, pairs=gpus.pairs(machine, said.pairs))
 
 
-def _answers(tree: Tree, nvml: bool, timeout_s: float) -> Answers:
+def answers(tree: Tree, nvml: bool, timeout_s: float) -> Answers:
     """NVML's own answers for this machine, the recorded ones for a recorded tree."""
     if tree.live:
         return gpus.ask(timeout_s) if nvml else Answers(problem="not_asked")
@@ -75,7 +84,10 @@ def _answers(tree: Tree, nvml: bool, timeout_s: float) -> Answers:
 
 def _process(tree: Tree) -> Process:
     data = None if tree.live else tree.data(PROCESS_FILE)
-    return Process() if data is None else decoded(data, Process, PROCESS_FILE)
+    process = Process() if data is None else decoded(data, Process, PROCESS_FILE)
+    if process.schema != SCHEMA:
+        raise ProbeError(f"the recording has schema {process.schema}, this version reads {SCHEMA}: update lanecheck")
+    return process
 
 
 def decoded(data: bytes, kind: type[Record], name: str) -> Record:

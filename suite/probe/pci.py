@@ -143,9 +143,9 @@ def _function(tree: Tree, address: str, path: Path, slots: dict[str, str]) -> Pc
         config=config.pcie,
         config_note=config.note,
         aer=aer_counters(tree, folder),
-        driver=_target(tree, f"{folder}/driver"),
+        driver=tree.target(f"{folder}/driver"),
         slot=slots.get(address.rpartition(".")[0]),
-        iommu_group=_target(tree, f"{folder}/iommu_group"),
+        iommu_group=tree.target(f"{folder}/iommu_group"),
     )
 
 
@@ -158,14 +158,6 @@ def _above(path: Path) -> tuple[str | None, str | None]:
 def _name(vendor: int | None, class_code: int | None) -> str | None:
     what = _CLASSES.get(class_code >> 8) if class_code is not None else None
     return " ".join(filter(None, (_VENDORS.get(vendor or 0), what))) or None
-
-
-def _target(tree: Tree, name: str) -> str | None:
-    """The last part of where a link points, also where a recording does not hold that place."""
-    try:
-        return (tree.root / name).readlink().name or None
-    except (OSError, ValueError):
-        return None
 
 
 def _slots(tree: Tree) -> dict[str, str]:

@@ -9,12 +9,34 @@ from typing import Any
 import msgspec
 
 from suite.errors import ProbeError
-from suite.probe import archive, machine
-from suite.probe.tree import read_plain
+from suite.probe import archive, machine, snapshot
+from suite.probe.tree import Tree, read_plain
 from suite.records.machine import Machine
 from suite.records.scenario import Scenario
 
 _MOST_JSON = 64 << 20
+
+
+def record(path: Path, *, root: Path = Path("/"), nvml: bool = True, timeout_s: float = 10.0) -> int:
+    """Saves what the probe reads below `root` to a new .tar.gz, and answers how many files it holds. Raises ProbeError.
+
+    No serial numbers, UUIDs, network addresses or host names: see snapshot.py for what is kept.
+    """
+    if not path.name.endswith(".tar.gz"):
+        raise ProbeError(f"{path.name} must end in .tar.gz")
+    if path.exists():
+        raise ProbeError(f"{path} is there already: choose another name")
+    tree = Tree(root)
+    content = snapshot.take(tree)  # before NVML wakes anything
+    facts = machine.without_gpus(tree)
+    answers = machine.answers(tree, nvml, timeout_s)
+    content[machine.PROCESS_FILE] = msgspec.json.encode(
+        machine.Process(machine.SCHEMA, facts.software, facts.environment)
+    )
+    if answers.problem != "not_recorded":
+        content[machine.NVML_FILE] = msgspec.json.encode(answers)
+    archive.pack(content, path)
+    return len(content)
 
 
 def load(path: Path) -> Scenario:

@@ -54,6 +54,13 @@ class Tree:
         data = self.data(name)
         return None if data is None else cpu_list(data.decode("utf-8", "replace"))
 
+    def target(self, name: str) -> str | None:
+        """The last part of where a link points, also where a recording does not hold that place."""
+        try:
+            return (self.root / name).readlink().name or None
+        except (OSError, ValueError):
+            return None
+
     def names(self, name: str) -> list[str]:
         """What a folder holds, sorted; nothing where it is absent."""
         path = self.path(name)

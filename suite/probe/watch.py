@@ -38,7 +38,9 @@ def main(arguments: Sequence[str]) -> int:
     watch = Watch(Tree(Path("/")), addresses)
     watch.read(first=True)
     nvml = NvmlThread(watch.nvidia)
-    nvml.wait_until_ready(_NVML_START_S)
+    if nvml.wait_until_ready(_NVML_START_S):
+        watch.read(nvml=nvml)
+        watch.set_baseline()
     _write(b"ready\n")
     while not _stopped(interval_s):
         watch.read(nvml=nvml)
@@ -72,6 +74,12 @@ class Watch:
             if len(readings) >= _MOST_READINGS:
                 readings.pop()
             readings.append(self._with_counters(address, reading) if first or last else reading)
+
+    def set_baseline(self) -> None:
+        """Gives the first reading, taken before NVML ran, the counters that NVML named before the load began."""
+        for readings in self.readings.values():
+            if len(readings) > 1:
+                readings[0] = replace(readings[0], replays=readings[1].replays, xids=readings[1].xids)
 
     def _with_counters(self, address: str, reading: LinkReading) -> LinkReading:
         """Reading clears none of them."""
