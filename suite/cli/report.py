@@ -1,0 +1,66 @@
+"""`lanecheck report RUN`: shows a run, and rebuilds run.json and report.md from the journal where they lag behind."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from suite.records.run import Finding, Run
+from suite.report import banner, markdown, style, text
+from suite.store import files, runs
+
+FORMATS = ("text", "md", "json")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `lanecheck report`."""
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder, its run.json or its run.jsonl")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the run. Raises StoreError. What is wrong with the run (incomplete, simulated) goes to stderr too where
+    the format has no place to say it."""
+    from suite.judge import findings as judge
+
+    found = runs.read(arguments.run)
+    findings = judge.findings(found)
+    headline = judge.headline(found, findings)
+    if arguments.run.is_dir():
+        _rebuild(arguments.run, found, findings, headline)
+    _print(_formatted(arguments.format, found, findings, headline))
+    if arguments.format not in ("text", "md"):
+        for line in banner.lines(found):
+            print(line, file=sys.stderr)
+    return 0
+
+
+def _rebuild(folder: Path, found: Run, findings: Sequence[Finding], headline: str) -> None:
+    """run.json and report.md, where run.json does not hold all that the journal knows."""
+    if runs.is_current(folder, found) and (folder / "report.md").exists():
+        return
+    runs.write(folder, found)
+    files.write_atomic(folder / "report.md", markdown.render(found, findings, headline).encode())
+    print(f"run.json and report.md in {folder} were rebuilt from the journal", file=sys.stderr)
+
+
+def _formatted(name: str, found: Run, findings: Sequence[Finding], headline: str) -> str:
+    if name == "md":
+        return markdown.render(found, findings, headline)
+    if name == "json":
+        return runs.encode(found).decode()
+    colour = style.wants_colour(sys.stdout.isatty(), os.environ)
+    width = min(text.WIDTH, shutil.get_terminal_size((text.WIDTH, 24)).columns)
+    return text.summary(found, findings, headline, width=width, colour=colour)
+
+
+def _print(content: str) -> None:
+    """Writes to stdout; signs that its encoding lacks become '?'."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")
+    sys.stdout.write(content)
+    sys.stdout.flush()

@@ -1,0 +1,98 @@
+"""Collectives: one table for each operation, backend, world size and transport; one row a message size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from suite import units
+from suite.records.run import Result
+from suite.report.tables import words
+from suite.report.tables.model import Cell, Column, Table
+
+_COLUMNS = (
+    Column("size", "number"),
+    Column("latency", "number"),
+    Column("algbw", "number", drop=2),
+    Column("busbw", "number"),
+    Column("limit", "number"),
+    Column("%", "number"),
+    Column("", "bar", drop=3),
+    Column("verdict", "verdict"),
+)
+MOST_ROWS = 14
+
+
+def tables(title: str, results: Sequence[Result], most: int | None = None) -> list[Table]:
+    """A table for each configuration, GB/s. most: rows at most; the rest is named in a note."""
+    return [_table(title, found, most) for found in configurations(results)]
+
+
+def configurations(results: Sequence[Result]) -> list[list[Result]]:
+    """The results of each operation, backend, world size, transport and graph use, ascending by size."""
+    found: dict[tuple[object, ...], list[Result]] = {}
+    for r in results:
+        found.setdefault((r.operation, r.backend, r.world_size, r.transport, r.graph), []).append(r)
+    return [sorted(row, key=lambda r: r.bytes) for row in found.values()]
+
+
+def name(result: Result) -> str:
+    """'allreduce, nccl, 8 ranks, shm' in words."""
+    parts = [words.operation(result.operation), result.backend or "", f"{result.world_size} ranks"]
+    if result.transport:
+        parts.append(f"transport {result.transport}")
+    if result.graph:
+        parts.append("CUDA graph")
+    return ", ".join(part for part in parts if part)
+
+
+def taken(results: Sequence[Result]) -> str | None:
+    """What NCCL really did, where its log was read: 'taken: P2P, Ring/Tree, Simple, 24 channels'."""
+    seen = [r.transport_taken for r in results if r.transport_taken]
+    if not seen:
+        return None
+    parts = [
+        "/".join(sorted({t.name for t in seen if t.name})),
+        "/".join(sorted({t.algorithm for t in seen if t.algorithm})),
+        "/".join(sorted({t.protocol for t in seen if t.protocol})),
+    ]
+    channels = {t.channels for t in seen if t.channels}
+    if channels:
+        parts.append(f"{'/'.join(map(str, sorted(channels)))} channels")
+    told = ", ".join(part for part in parts if part)
+    return f"taken: {told}" if told else None
+
+
+def _table(title: str, results: Sequence[Result], most: int | None) -> Table:
+    shown = _thinned(results, most)
+    notes = [note for note in (taken(results),) if note]
+    if len(shown) < len(results):
+        notes.append(f"{len(shown)} of {len(results)} sizes shown; `lanecheck report --format csv` has all")
+    heading = name(results[0])
+    heading = heading.capitalize() if results[0].operation == title.lower() else f"{title}: {heading}"
+    return Table(f"{heading}, GB/s", _COLUMNS, tuple(_row(r) for r in shown), tuple(notes))
+
+
+def _thinned(results: Sequence[Result], most: int | None) -> Sequence[Result]:
+    """At most that many rows: the ends, what is not PASS, then evenly between."""
+    if most is None or len(results) <= most:
+        return results
+    last = len(results) - 1
+    keep = {0, last} | {i for i, r in enumerate(results) if words.status(r) in ("FAIL", "WARN", "INDETERMINATE")}
+    for place in range(most):
+        if len(keep) >= most:
+            break
+        keep.add(round(place * last / (most - 1)))
+    return [r for i, r in enumerate(results) if i in keep]
+
+
+def _row(result: Result) -> tuple[Cell, ...]:
+    return (
+        Cell(units.format_bytes(result.bytes), sort=result.bytes),
+        Cell(units.format_seconds(result.latency_s), sort=result.latency_s),
+        Cell(units.format_gigabytes(result.algbw), sort=result.algbw),
+        Cell(words.measured(result).text, sort=result.bandwidth),
+        words.ceiling(result),
+        words.percent(result),
+        words.bar(result),
+        words.verdict([result]),
+    )

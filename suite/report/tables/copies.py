@@ -1,0 +1,200 @@
+"""Copies between memories: each path at its largest size, and over all sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from suite import units
+from suite.records.case import LATENCIES
+from suite.records.run import Result
+from suite.report.tables import words
+from suite.report.tables.model import Cell, Column, Table
+
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One thing that tells paths apart. always: shown even where all paths agree."""
+
+    column: Column
+    value: Callable[[Result], object]
+    text: Callable[[Result], str]
+    always: bool = False
+
+
+_AXES = (
+    _Axis(Column("copy"), lambda r: r.operation, lambda r: words.operation(r.operation), always=True),
+    _Axis(Column("GPU", "number"), lambda r: r.gpus, words.gpus),
+    _Axis(Column("node", "number"), lambda r: r.memory_node, lambda r: words.number(r.memory_node)),
+    _Axis(Column("to node", "number"), lambda r: r.target_node, lambda r: words.number(r.target_node)),
+    _Axis(Column("CPUs of", "number"), lambda r: r.cpu_node, lambda r: words.number(r.cpu_node)),
+    _Axis(Column("engine"), lambda r: r.engine, lambda r: r.engine or words.UNKNOWN),
+    _Axis(Column("memory"), lambda r: r.memory, lambda r: r.memory or words.UNKNOWN),
+    _Axis(Column("way"), lambda r: r.transport, lambda r: r.transport or words.UNKNOWN),
+    _Axis(
+        Column("chunk", "number"),
+        lambda r: r.chunk_bytes,
+        lambda r: units.format_bytes(r.chunk_bytes) if r.chunk_bytes else "whole",
+    ),
+)
+# Without these a row says nothing; the others show only where they tell rows apart.
+_PLACES = (1, 2)
+_GENERATIONS = "Gen columns: percent of what a link of that generation and the same width could deliver"
+
+
+def tables(title: str, results: Sequence[Result]) -> list[Table]:
+    """Up to three tables of one group's results: every path at its largest size, its sizes, and the latencies."""
+    timed = [r for r in results if r.operation in LATENCIES]
+    copies = [r for r in results if r.operation not in LATENCIES]
+    made = []
+    if copies:
+        made.append(_largest(title, copies))
+        if any(len(row) > 1 for row in _paths(copies).values()):
+            made.append(_over_sizes(title, copies))
+    if timed:
+        made.append(_latencies(title, timed))
+    return made
+
+
+def _paths(results: Sequence[Result]) -> dict[Key, list[Result]]:
+    """Results of one path (all axes but the size), ascending by size."""
+    paths: dict[Key, list[Result]] = {}
+    for result in sorted(results, key=lambda r: r.bytes):
+        paths.setdefault(tuple(axis.value(result) for axis in _AXES), []).append(result)
+    order = {result.case: place for place, result in enumerate(results)}
+    return dict(sorted(paths.items(), key=lambda item: min(order[r.case] for r in item[1])))
+
+
+def _shown(results: Sequence[Result]) -> list[_Axis]:
+    """The axes that have something to say about these results."""
+    return [
+        axis
+        for place, axis in enumerate(_AXES)
+        if axis.always
+        or len({axis.value(r) for r in results}) > 1
+        or (place in _PLACES and any(axis.value(r) not in (None, ()) for r in results))
+    ]
+
+
+def _largest(title: str, results: Sequence[Result]) -> Table:
+    axes = _shown(results)
+    generations = max((len(r.limits.generations) for r in results if r.limits), default=0)
+    columns = (
+        *(axis.column for axis in axes),
+        Column("size", "number", drop=1),
+        Column("GB/s", "number"),
+        Column("each way", "number", drop=8),
+        Column("ceiling", "number"),
+        Column("%", "number"),
+        Column("", "bar", drop=2),
+        Column("healthy", "number", drop=9),
+        *(Column(f"Gen{g}", "number", drop=16 - g, note=_GENERATIONS) for g in range(1, generations + 1)),
+        Column("verdict", "verdict"),
+    )
+    rows = tuple(_largest_row(axes, row, generations) for row in _paths(results).values())
+    notes = ("both ways and all GPUs: sums over directions and GPUs",) if _has_sums(results) else ()
+    return _without_empty(Table(title, columns, rows, notes))
+
+
+def _largest_row(axes: Sequence[_Axis], row: Sequence[Result], generations: int) -> tuple[Cell, ...]:
+    top = next((r for r in reversed(row) if r.bandwidth is not None), row[-1])
+    return (
+        *(Cell(axis.text(top)) for axis in axes),
+        Cell(units.format_bytes(top.bytes), sort=top.bytes),
+        Cell(words.measured(top).text, sort=top.bandwidth),
+        _each_way(top),
+        words.ceiling(top),
+        words.percent(top),
+        words.bar(top),
+        _healthy(top),
+        *_generations(top, generations),
+        words.verdict(row),
+    )
+
+
+def _has_sums(results: Sequence[Result]) -> bool:
+    return any(r.operation.endswith("both_ways") or r.operation.startswith("all_gpus") for r in results)
+
+
+def _each_way(result: Result) -> Cell:
+    if not result.directions or len(result.directions) > 2:
+        return Cell("")
+    return Cell(" + ".join(units.format_gigabytes(rate) for rate in result.directions.values()))
+
+
+def _healthy(result: Result) -> Cell:
+    """The range that healthy machines reach, GB/s."""
+    expected = result.limits.expected if result.limits else None
+    return Cell("–".join(units.format_gigabytes(rate) for rate in expected)) if expected else Cell("")
+
+
+def _generations(result: Result, count: int) -> list[Cell]:
+    """Percent of each generation's ceiling at the same width."""
+    known = result.limits.generations if result.limits else ()
+    shares = [result.bandwidth / rate if result.bandwidth and rate else None for rate in known]
+    padded = [*shares, *[None] * (count - len(shares))]
+    return [Cell(units.format_percent(share), sort=share) for share in padded]
+
+
+def _over_sizes(title: str, results: Sequence[Result]) -> Table:
+    paths = _paths(results)
+    sizes = sorted({r.bytes for r in results})
+    drops = _drop_order(sizes, {r.bytes for r in results if words.status(r) in ("FAIL", "WARN")})
+    axes = _shown(results)
+    columns = (
+        *(axis.column for axis in axes),
+        *(Column(units.format_bytes(size), "number", drop=drops[size]) for size in sizes),
+    )
+    rows = []
+    for row in paths.values():
+        by_size = {r.bytes: words.measured(r) for r in row}
+        rows.append((*(Cell(axis.text(row[0])) for axis in axes), *(by_size.get(size, Cell("")) for size in sizes)))
+    return Table(f"{title}, GB/s over sizes", columns, tuple(rows))
+
+
+def _drop_order(sizes: Sequence[int], troubled: set[int]) -> dict[int, int]:
+    """Which size columns stay longest on a narrow page: the ends, those with trouble, then ever finer steps between."""
+    ends = {sizes[0], sizes[-1]}
+    order = sorted(sizes, key=lambda s: (s not in ends, s not in troubled, _fineness(sizes.index(s)), s))
+    return {size: 0 if size in ends else place for place, size in enumerate(order)}
+
+
+def _fineness(place: int) -> int:
+    """0 for every 16th place, 1 for every 8th, …: the coarsest even steps are kept longest."""
+    return next(level for level in range(5) if place % (16 >> level) == 0)
+
+
+def _latencies(title: str, results: Sequence[Result]) -> Table:
+    axes = _shown(results)
+    columns = (
+        *(axis.column for axis in axes),
+        Column("size", "number", drop=1),
+        Column("time", "number"),
+        Column("least", "number", drop=2),
+        Column("verdict", "verdict"),
+    )
+    rows = tuple(
+        (
+            *(Cell(axis.text(r)) for axis in axes),
+            Cell(units.format_bytes(r.bytes) if r.bytes else "", sort=r.bytes),
+            Cell(words.latency(r).text, sort=r.latency_s),
+            Cell(units.format_seconds(r.limits.floor_s if r.limits else None)),
+            words.verdict([r]),
+        )
+        for r in results
+    )
+    return Table(f"{title}, latency", columns, rows)
+
+
+def _without_empty(table: Table) -> Table:
+    """Leaves out the columns in which no row has anything to say; bars and verdicts stay."""
+    keep = [
+        place
+        for place, column in enumerate(table.columns)
+        if column.kind in ("bar", "verdict") or any(row[place].text for row in table.rows)
+    ]
+    columns = tuple(table.columns[place] for place in keep)
+    rows = tuple(tuple(row[place] for place in keep) for row in table.rows)
+    return Table(table.title, columns, rows, table.notes)

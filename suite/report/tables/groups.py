@@ -1,0 +1,84 @@
+"""One group of cases: its tables, and in a line each what could not be measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from suite.records.case import COLLECTIVES
+from suite.records.run import Result, Run
+from suite.report.tables import collective, copies, machine, matrix, words
+from suite.report.tables.model import Table
+
+_TITLES = {
+    "link": "Links",
+    "host_memory": "Host memory",
+    "host_copy": "Host copies",
+    "host_staging": "Staging through host memory",
+    "peer_copy": "Peer copies",
+    "allreduce": "Allreduce",
+}
+
+
+def names(run: Run) -> list[str]:
+    """The groups of a run, in the order in which they were measured."""
+    return list(dict.fromkeys(result.group for result in run.results))
+
+
+def title(name: str) -> str:
+    """A group's name in words."""
+    return _TITLES.get(name, name.replace("_", " ").capitalize())
+
+
+def members(run: Run, name: str) -> list[Result]:
+    """The results of a group."""
+    return [result for result in run.results if result.group == name]
+
+
+def tables(run: Run, name: str, *, brief: bool) -> list[Table]:
+    """The tables of a group. brief: message sizes are thinned, and what a matrix shows is not listed again."""
+    results = [r for r in members(run, name) if words.status(r) not in ("UNAVAILABLE", "NOT_SAMPLED")]
+    if not results:
+        return []
+    if name == "link":
+        found = machine.links(run)
+        return [found] if found else []
+    heading = title(name)
+    if all(r.operation == "host_memory_copy" for r in results):
+        return matrix.host_memory(heading, results)
+    gathered = [r for r in results if r.operation in COLLECTIVES]
+    others = [r for r in results if r.operation not in COLLECTIVES]
+    made: list[Table] = []
+    if matrix.is_matrix(others):
+        made = matrix.peers(heading, others)
+        others = matrix.beside(others) if brief else others
+    made += copies.tables(heading, others)
+    return made + collective.tables(heading, gathered, collective.MOST_ROWS if brief else None)
+
+
+def absent(run: Run, name: str) -> list[str]:
+    """One line for each reason why cases of the group were not measured, and one for those that others stand for."""
+    results = members(run, name)
+    reasons: dict[str, int] = {}
+    for result in results:
+        if words.status(result) == "UNAVAILABLE":
+            reasons[words.sentence(result)] = reasons.get(words.sentence(result), 0) + 1
+    lines = [f"{title(name)}: not measured: {reason}{_times(count)}" for reason, count in reasons.items()]
+    stood_for = sum(words.status(r) == "NOT_SAMPLED" for r in results)
+    if stood_for:
+        lines.append(f"{title(name)}: {_cases(stood_for)} not sampled, others stand for them")
+    return lines
+
+
+def troubles(results: Sequence[Result]) -> list[Result]:
+    """The results that want attention, FAIL before WARN."""
+    order = {"FAIL": 0, "WARN": 1}
+    found = [r for r in results if words.status(r) in order]
+    return sorted(found, key=lambda r: order[words.status(r) or "WARN"])
+
+
+def _times(count: int) -> str:
+    return f" ({_cases(count)})" if count > 1 else ""
+
+
+def _cases(count: int) -> str:
+    return "1 case" if count == 1 else f"{count} cases"

@@ -1,0 +1,59 @@
+"""What a table is made of, before anybody knows whether it becomes text, Markdown or HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from suite.records.run import STATUSES, Status
+
+Kind = Literal["text", "number", "bar", "verdict"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """status: its verdict, shown as a mark beside the text. fraction: of the ceiling, drawn as a bar where the column
+    is one. sort: what a sortable table orders it by."""
+
+    text: str
+    status: Status | None = None
+    fraction: float | None = None
+    sort: float | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """drop: 0 stays always; where the page is too narrow, the column with the highest number goes first.
+    note: what the table says below where this column is shown."""
+
+    name: str
+    kind: Kind = "text"
+    drop: int = 0
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """rows: as many cells as columns. notes: sentences below it. status of a row: the worst of its cells."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def all_notes(table: Table) -> tuple[str, ...]:
+    """The notes of the table and of its columns, each once."""
+    return tuple(dict.fromkeys([*table.notes, *(c.note for c in table.columns if c.note)]))
+
+
+def row_status(row: Iterable[Cell]) -> Status | None:
+    """The worst verdict in a row; None where it has none."""
+    return worst(cell.status for cell in row)
+
+
+def worst(statuses: Iterable[Status | None]) -> Status | None:
+    """The status that matters most (FAIL first); None of none."""
+    found = {status for status in statuses if status is not None}
+    return next((status for status in STATUSES if status in found), None)

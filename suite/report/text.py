@@ -1,0 +1,99 @@
+"""A run for the terminal: the answer, the findings, then tables that fit the width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from suite.records.run import Finding, Result, Run
+from suite.report import banner, grid, style
+from suite.report.tables import groups, machine, words
+from suite.report.tables.model import worst
+
+WIDTH = 100
+_MOST_CASES = 3
+_MOST_TROUBLES = 5
+LEGEND = (
+    "✓ PASS, ! WARN, ✗ FAIL, ? INDETERMINATE (cannot be told). % is of the ceiling of the path with its links as they "
+    "ran under load; ~ marks a ceiling that is soft or rests on an assumed payload size."
+)
+
+
+def summary(run: Run, findings: Sequence[Finding], headline: str, *, width: int = WIDTH, colour: bool = False) -> str:
+    """The whole report. The first line answers: is this machine right? Ends with a newline."""
+    lines = _head(run, findings, headline, width, colour)
+    for finding in findings:
+        lines += ["", *_finding(finding, width, colour)]
+    lines += ["", *grid.lines(machine.machine(run.machine), width, colour)]
+    if "link" not in groups.names(run):
+        lines += _links(run, width, colour)
+    for name in groups.names(run):
+        lines += ["", *_group(run, name, width, colour)]
+    lines += ["", *style.wrapped(LEGEND, width)]
+    return "\n".join(lines) + "\n"
+
+
+def group(run: Run, name: str, *, width: int = WIDTH, colour: bool = False) -> str:
+    """The tables of one group and what went wrong in it, to be shown as it ends. Ends with a newline."""
+    lines = ["SIMULATED"] if run.simulated else []
+    lines += _group(run, name, width, colour)
+    found = groups.troubles(groups.members(run, name))
+    for result in found[:_MOST_TROUBLES]:
+        lines += _trouble(result, width, colour)
+    if len(found) > _MOST_TROUBLES:
+        lines.append(f"… {len(found) - _MOST_TROUBLES} more like these")
+    return "\n".join(lines) + "\n"
+
+
+def _head(run: Run, findings: Sequence[Finding], headline: str, width: int, colour: bool) -> list[str]:
+    tags = banner.tags(run)
+    first = style.wrapped(": ".join([*tags, headline]), width)
+    top = worst([*(f.status for f in findings), *(words.status(r) for r in run.results)])
+    lines = [style.strong(style.paint(line, top, colour), colour) for line in first]
+    for said in banner.lines(run):
+        lines += [style.strong(line, colour) for line in style.wrapped(said, width, rest="  ")]
+    return [*lines, words.counts(run.results)]
+
+
+def _finding(finding: Finding, width: int, colour: bool) -> list[str]:
+    label = style.marked(finding.status, finding.status)
+    lines = style.wrapped(f"{label}  {_subject(finding)}", width, rest="  ")
+    lines[0] = lines[0].replace(label, style.paint(label, finding.status, colour), 1)
+    if finding.advice:
+        lines += style.wrapped(finding.advice, width, first="  → ", rest="    ")
+    return lines + _cases(finding.cases, width)
+
+
+def _subject(finding: Finding) -> str:
+    """The sentence, with its subject before it where the sentence does not name it."""
+    if not finding.subject or finding.subject.lower() in finding.sentence.lower():
+        return finding.sentence
+    return f"{finding.subject}: {finding.sentence}"
+
+
+def _cases(cases: Sequence[str], width: int) -> list[str]:
+    if not cases:
+        return []
+    more = f" and {len(cases) - _MOST_CASES} more" if len(cases) > _MOST_CASES else ""
+    return style.wrapped(f"seen in {', '.join(cases[:_MOST_CASES])}{more}", width, first="  ", rest="    ")
+
+
+def _links(run: Run, width: int, colour: bool) -> list[str]:
+    found = machine.links(run)
+    return ["", *grid.lines(found, width, colour)] if found else []
+
+
+def _group(run: Run, name: str, width: int, colour: bool) -> list[str]:
+    lines: list[str] = []
+    for table in groups.tables(run, name, brief=True):
+        lines += [*([""] if lines else []), *grid.lines(table, width, colour)]
+    for absent in groups.absent(run, name):
+        lines += style.wrapped(absent, width, rest="  ")
+    return lines
+
+
+def _trouble(result: Result, width: int, colour: bool) -> list[str]:
+    status = words.status(result) or "FAIL"
+    mark = words.MARKS[status]
+    lines = style.wrapped(f"{mark} {result.case}: {words.sentence(result)}", width, rest="  ")
+    lines[0] = style.paint(mark, status, colour) + lines[0][len(mark) :]
+    return lines

@@ -1,0 +1,156 @@
+"""The terminal report: the answer first, nothing hidden that went wrong, and everything fits the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from suite.records.run import Run
+from suite.report import style, text
+from tests.report import samples
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+RUNS = (samples.sound, samples.troubled, samples.without_gpu, samples.incomplete, samples.hostile, samples.large)
+
+
+def _summary(run: Run, width: int = 100, colour: bool = False) -> str:
+    return text.summary(run, samples.FINDINGS, samples.HEADLINE, width=width, colour=colour)
+
+
+def test_the_first_line_is_the_answer() -> None:
+    assert _summary(samples.troubled()).splitlines()[0] == samples.HEADLINE
+
+
+@pytest.mark.parametrize("make", RUNS)
+@pytest.mark.parametrize("width", [80, 100, 160])
+@pytest.mark.parametrize("colour", [False, True])
+def test_no_line_is_wider_than_the_page(make: Callable[[], Run], width: int, colour: bool) -> None:
+    lines = ESCAPE.sub("", _summary(make(), width, colour)).splitlines()
+    assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize("make", RUNS)
+def test_colour_adds_nothing_but_colour(make: Callable[[], Run]) -> None:
+    assert ESCAPE.sub("", _summary(make(), colour=True)) == _summary(make())
+
+
+def test_without_colour_there_is_no_escape_code_even_in_hostile_names() -> None:
+    shown = _summary(samples.hostile())
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+def test_an_incomplete_simulated_run_says_both_on_top() -> None:
+    top = "\n".join(_summary(samples.incomplete()).splitlines()[:5])
+    assert "SIMULATED: no hardware was measured" in top
+    assert "INCOMPLETE: 9 of 120 planned cases" in top
+
+
+def test_what_the_files_could_not_say_is_on_top() -> None:
+    run = replace(samples.sound(), notes=("Line 3 of run.jsonl cannot be read and was left out.",))
+    assert "NOTE: Line 3 of run.jsonl" in "\n".join(_summary(run).splitlines()[:3])
+
+
+def test_findings_come_before_tables_with_their_advice_and_cases() -> None:
+    shown = _summary(samples.troubled())
+    finding, advice, table = (
+        shown.index("✗ FAIL GPU2 runs"),
+        shown.index("→ Reseat the card"),
+        shown.index("\nMachine\n"),
+    )
+    assert finding < advice < table
+    assert "seen in link/gpu2" in shown
+    assert "and 2 more" in shown
+
+
+def test_an_unavailable_group_is_one_line_with_its_reason() -> None:
+    shown = _summary(samples.without_gpu())
+    assert "Host copies: not measured: no NVIDIA driver is loaded (2 cases)" in shown.splitlines()
+    assert "Links: not measured: no NVIDIA driver is loaded" in shown.splitlines()
+
+
+def test_links_are_shown_as_found_under_load_and_as_they_could_be() -> None:
+    row = next(line for line in _summary(samples.troubled()).splitlines() if re.match(r" +2  Gen", line))
+    assert row.split("  ")[-1] == "✗ FAIL"
+    assert re.findall(r"Gen\d x\d+", row) == ["Gen1 x16", "Gen1 x16", "Gen4 x16", "Gen4 x16"]
+
+
+def test_a_narrow_hop_above_the_card_is_named() -> None:
+    run = samples.sound()
+    port = next(f for f in run.machine.pci if f.port_type == "upstream_port")
+    narrow = replace(port, link=samples.GEN4_X4)
+    pci = tuple(narrow if f is port else f for f in run.machine.pci)
+    shown = text.group(replace(run, machine=replace(run.machine, pci=pci)), "link")
+    assert "01:00.0 Gen4 x4" in shown
+
+
+def test_wrong_data_and_hangs_stand_where_the_number_would_be() -> None:
+    shown = _summary(samples.troubled())
+    assert re.search(r"^ +0 +wrong data ✗ +18.0", shown, re.MULTILINE)
+    assert re.search(r"^ 64MiB .* hang .*✗ FAIL$", shown, re.MULTILINE)
+
+
+def test_sizes_that_went_wrong_keep_their_columns_on_a_narrow_page() -> None:
+    shown = text.group(samples.troubled(), "host_copy", width=80)
+    row = next(line for line in shown.splitlines() if line.startswith("host→device    2") and "✗ FAIL" not in line)
+    assert row.count("✗") >= 3
+    assert re.search(r"\d+ more sizes do not fit; `lanecheck report --format csv` has all", shown)
+
+
+def test_rows_in_order_give_way_to_those_that_are_not() -> None:
+    run = samples.large()
+    last = tuple(r for r in run.results if r.group == "host_copy")[-5]
+    bad = replace(last, verdict=replace(samples.troubled().results[2].verdict))  # type: ignore[type-var]
+    shown = text.group(replace(run, results=tuple(bad if r is last else r for r in run.results)), "host_copy")
+    assert re.search(r"^both ways +15 +1 .*✗ FAIL", shown, re.MULTILINE)
+    assert re.search(r"… \d+ more rows, all in order", shown)
+
+
+def test_a_group_lists_its_troubles_and_counts_the_rest() -> None:
+    shown = text.group(samples.troubled(), "host_copy")
+    assert shown.count("✗ host_copy/") == 5
+    assert "… 13 more like these" in shown
+
+
+def test_percent_of_each_generation_is_shown_where_the_page_has_room() -> None:
+    shown = text.group(samples.sound(), "host_copy", width=160)
+    assert re.search(r"Gen1 +Gen2 +Gen3 +Gen4 +Gen5", shown)
+    assert re.search(r"180 % +90 % +45 %", shown)
+
+
+def test_host_memory_is_a_matrix_of_nodes() -> None:
+    shown = text.group(samples.troubled(), "host_memory")
+    assert re.search(r"^ +0 +0 +100 +30.0 ! .*! WARN 1 of 2$", shown, re.MULTILINE)
+
+
+def test_a_result_without_verdict_is_shown_as_not_judged() -> None:
+    run = samples.without_gpu()
+    bare = replace(run, results=tuple(replace(r, verdict=None) for r in run.results if r.group == "host_memory"))
+    assert "not judged" in _summary(bare)
+
+
+def test_a_run_without_results_is_a_report_too() -> None:
+    run = replace(samples.without_gpu(), results=(), complete=False)
+    assert "no case was measured" in text.summary(run, (), "Nothing was measured yet.", width=100, colour=False)
+
+
+@pytest.mark.parametrize(
+    ("terminal", "environment", "wanted"),
+    [
+        (True, {"TERM": "xterm"}, True),
+        (False, {"TERM": "xterm"}, False),
+        (True, {"NO_COLOR": "1"}, False),
+        (True, {"NO_COLOR": ""}, True),
+        (True, {"TERM": "dumb"}, False),
+    ],
+)
+def test_colour_is_for_terminals_that_want_it(terminal: bool, environment: dict[str, str], wanted: bool) -> None:
+    assert style.wants_colour(terminal, environment) is wanted
+
+
+def test_a_bar_never_leaves_its_place() -> None:
+    assert {len(style.bar(f)) for f in (None, -1.0, 0.0, 0.5, 1.0, 7.0)} == {style.BAR}
+    assert style.bar(0.5) == "█████░░░░░"
