@@ -1,0 +1,60 @@
+"""The limits of one case, whatever it measures: the entry to this room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from suite.limits import ceilings, host, links
+from suite.limits.ceilings import Sources
+from suite.records.case import LATENCIES, Plan, Samples
+from suite.records.machine import Machine
+from suite.records.run import Limits, Result
+
+_LATENCY = "A least time is not known for this path: it comes from a flag ping-pong over the same path."
+_GLOO = "gloo runs over loopback TCP, which has no honest ceiling: values are checked, no limit is given."
+_HOST_MEMORY = (
+    "Not known: the memory modules' channels and rates are read as root only. A copy reads and writes: "
+    "at least two bytes of DRAM traffic a byte; caches can make it faster: a soft limit."
+)
+
+
+def of(machine: Machine, plan: Plan, samples: Samples | None, so_far: Sequence[Result]) -> Limits:
+    """What this case could deliver, bytes per second, by the links as they were under load.
+
+    Never raises for a machine's oddities: what is not known is None, and `why` says so.
+    """
+    return _limits(machine, plan, samples, _sources(machine, links.under_load(machine, plan, samples, so_far)))
+
+
+def ideal_seconds(machine_under_load: Machine, plan: Plan, so_far: Sequence[Result] = ()) -> float | None:  # noqa: ARG001
+    """Seconds of one operation at the hard ceiling of a machine whose record holds the links under load.
+
+    None where no ceiling is known (host memory, gloo, latencies).
+    """
+    sources = Sources(links.as_recorded, links.possible(machine_under_load), links.device(machine_under_load, {}))
+    ceiling = _limits(machine_under_load, plan, None, sources).now
+    return moved(plan) / ceiling if ceiling else None
+
+
+def moved(plan: Plan) -> float:
+    """Bytes of one operation as its bandwidth counts them: every direction and every GPU."""
+    ways = 2 if plan.operation.endswith("both_ways") or plan.operation == "link_under_load" else 1
+    return plan.bytes * ways * (len(plan.gpus) if plan.operation.startswith("all_gpus") else 1)
+
+
+def _sources(machine: Machine, load: links.UnderLoad) -> Sources:
+    return Sources(load, links.possible(machine), links.device(machine, {}), load.cases)
+
+
+def _limits(machine: Machine, plan: Plan, samples: Samples | None, sources: Sources) -> Limits:  # noqa: ARG001
+    if plan.operation in LATENCIES:
+        return ceilings.unknown(_LATENCY)
+    if plan.operation == "host_memory_copy":
+        return ceilings.unknown(_HOST_MEMORY, hard=False)
+    if plan.backend == "gloo":
+        return ceilings.unknown(_GLOO, hard=False)
+    if plan.operation == "staging":
+        return host.staging(machine, plan, sources)
+    if plan.operation in host.OPERATIONS:
+        return host.copies(machine, plan, sources)
+    return ceilings.unknown(f"No model of {plan.operation} yet.")

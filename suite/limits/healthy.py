@@ -1,0 +1,45 @@
+"""What healthy machines reach, as fractions of the hard ceiling of their engine, each with its source.
+
+The table explains a result ("expected 0.89 to 0.98"); it is small and will grow. Verdicts must not hang on it alone:
+their thresholds have to hold for a healthy machine anywhere in 0.80 to 0.97 of its ceiling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Any engine, operation and generation that has no row of its own: the span of all rows of copies with the host.
+ANYWHERE = (0.80, 0.97)
+
+
+@dataclass(frozen=True)
+class Healthy:
+    """Fractions of the ceiling from `low` to `high`, for large (64 MiB and more), pinned copies."""
+
+    operation: str
+    engine: str
+    gen: int | None
+    low: float
+    high: float
+    source: str
+
+
+HEALTHY: tuple[Healthy, ...] = (
+    Healthy("host_to_device", "copy-engine", 3, 0.80, 0.90, "P100, Gen3 x16, near node: 0.83 to 0.87"),
+    Healthy("device_to_host", "copy-engine", 3, 0.86, 0.96, "P100, Gen3 x16, near node: 0.89 to 0.94"),
+    Healthy("host_to_device", "copy-engine", 4, 0.80, 0.93, "RTX 4090: 0.82 to 0.90; A100, 1,939 nodes: 0.89"),
+    Healthy("device_to_host", "copy-engine", 4, 0.87, 0.97, "RTX 4090: 0.91 to 0.94; A100, 1,939 nodes: 0.90"),
+    Healthy("host_to_device", "copy-engine", 5, 0.90, 0.98, "H200 in a VM: 0.94 to 0.95; RTX 5090: 0.96"),
+    Healthy("device_to_host", "copy-engine", 5, 0.92, 1.00, "H200 in a VM: 0.96; RTX 5090: 0.995"),
+    Healthy("both_ways", "copy-engine", 5, 0.80, 0.92, "H200 in a VM: sum 0.84 to 0.88"),
+    Healthy("device_to_host", "sm", 5, 0.90, 1.00, "H200 in a VM: 52.6 of 53.07 GB/s"),
+    Healthy("host_to_device", "sm", 5, 0.88, 0.98, "H200 in a VM: 51.1 of 54.50 GB/s"),
+    Healthy("both_ways", "sm", 5, 0.86, 0.97, "H200 in a VM: 42.4 of 45.83 GB/s each way"),
+)
+
+
+def expected(operation: str, engine: str, gen: int | None) -> Healthy:
+    """The row for an operation, an engine and a generation; the span of all rows where there is none."""
+    rows = (row for row in HEALTHY if (row.operation, row.engine, row.gen) == (operation, engine, gen))
+    span = Healthy(operation, engine, gen, *ANYWHERE, "no machine of this kind in the table: the span of all others")
+    return next(rows, span)

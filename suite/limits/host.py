@@ -1,0 +1,134 @@
+"""Limits of copies between GPUs and host memory: one way, both ways, all GPUs at once, and staging."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from suite.limits import ceilings, path, words
+from suite.limits.ceilings import Model, Question, Sources
+from suite.limits.links import LinkOf, device_width
+from suite.limits.path import DOWN, UP, Bound, Packets
+from suite.limits.pcie import Mover, Traffic
+from suite.records.case import Plan
+from suite.records.machine import Gpu, Machine
+from suite.records.path import path_to_root
+from suite.records.run import Limits
+
+BOTH = UP + DOWN
+_LOADS: dict[str, Traffic] = {
+    "host_to_device": DOWN,
+    "device_to_host": UP,
+    "both_ways": BOTH,
+    "link_under_load": BOTH,
+    "all_gpus_host_to_device": DOWN,
+    "all_gpus_device_to_host": UP,
+    "all_gpus_both_ways": BOTH,
+}
+OPERATIONS = tuple(_LOADS)
+_HEALTHY = {"link_under_load": "both_ways"}
+NO_PCIE = "The PCIe model is not applicable: this GPU is joined to its processor by NVLink-C2C, whose rate is not read."
+
+
+def mover(plan: Plan) -> Mover:
+    """Who moves the bytes: SM kernels (NCCL's too) or copy engines."""
+    return "sm" if plan.engine in ("sm", "load-store", "nccl") else "copy-engine"
+
+
+def copies(machine: Machine, plan: Plan, sources: Sources) -> Limits:
+    """host_to_device, device_to_host, both_ways, link_under_load and all_gpus_*."""
+    gpus = with_address(machine, plan.gpus)
+    if not gpus:
+        return ceilings.unknown("The GPU's PCI address is not known, so its path is not known.")
+    if any(gpu.c2c for gpu in gpus):
+        return ceilings.unknown(NO_PCIE, hard=False)
+    load = _LOADS[plan.operation]
+    demand = path.host_demand(machine, [(address, load) for gpu in gpus if (address := gpu.address)])
+    single = len(gpus) == 1
+    question = Question(
+        case=plan.case,
+        demand=replace(demand, corner=single and load == BOTH),
+        engine=mover(plan),
+        healthy=_HEALTHY.get(plan.operation, plan.operation) if single else None,
+        note=far_node(plan, gpus[0]) if single else _shared(demand),
+        width=device_width(gpus[0], path_to_root(machine, gpus[0].address or "").hops),
+    )
+    return ceilings.limits(question, sources)
+
+
+def staging(machine: Machine, plan: Plan, sources: Sources) -> Limits:
+    """GPU to host memory to GPU (the same one, or another), in chunks that overlap, or as a whole."""
+    gpus = with_address(machine, plan.gpus)
+    if not gpus:
+        return ceilings.unknown("The GPU's PCI address is not known, so its path is not known.")
+    if any(gpu.c2c for gpu in gpus):
+        return ceilings.unknown(NO_PCIE, hard=False)
+    source, target = gpus[0].address or "", gpus[-1].address or ""
+    both = replace(path.host_demand(machine, [(source, UP), (target, DOWN)]), flows=1)
+    chunks = math.ceil(plan.bytes / plan.chunk_bytes) if plan.chunk_bytes else 1
+    question = Question(plan.case, both, mover(plan))
+    return ceilings.limits(question, sources, staged(machine, source, target, chunks))
+
+
+def staged(machine: Machine, source: str, target: str, chunks: int | None) -> Model:
+    """Staging as a model: chunk 1 up, then chunk k down beside chunk k+1 up, then the last one down.
+
+    chunks None: so many that the first and the last do not count. 1: one after the other, 1/(1/W + 1/R).
+    """
+    up, down = path.host_demand(machine, [(source, UP)]), path.host_demand(machine, [(target, DOWN)])
+    both = replace(path.add([up, down]), flows=1)
+
+    def model(link_of: LinkOf, packets: Packets) -> Bound | None:
+        write, read, shared = (path.bound(demand, link_of, packets) for demand in (up, down, both))
+        if write is None or read is None or shared is None:
+            return None
+        rate = shared.rate if chunks is None else _pipelined(write.rate, read.rate, shared.rate, chunks)
+        least = shared if chunks != 1 else min(write, read, key=lambda one: one.rate)
+        return replace(least, rate=rate, note=_staging_words(write.rate, read.rate, shared.rate, chunks, rate))
+
+    return model
+
+
+def far_node(plan: Plan, gpu: Gpu) -> str | None:
+    """A sentence where the host buffer lies on another NUMA node than the GPU."""
+    home = gpu.numa_node
+    if home is None or plan.memory_node is None or plan.memory_node == home:
+        return None
+    return (
+        f"Memory is on node {plan.memory_node}, the GPU on node {home}: the copy also crosses the processors' own "
+        "links, whose rate is not part of this ceiling."
+    )
+
+
+def with_address(machine: Machine, indices: Sequence[int]) -> list[Gpu]:
+    """The GPUs of a plan, all of them or, where one has no known PCI address, none."""
+    found = [machine.gpu(index) for index in indices]
+    known = [gpu for gpu in found if gpu is not None and gpu.address]
+    return known if len(known) == len(indices) else []
+
+
+def _pipelined(write: float, read: float, shared: float, chunks: int) -> float:
+    """Bytes per second over `chunks` equal chunks; with write = read = shared it is shared · N / (N + 1)."""
+    return chunks / (1 / write + 1 / read + (chunks - 1) / shared)
+
+
+def _staging_words(write: float, read: float, shared: float, chunks: int | None, rate: float) -> str:
+    up, down, both, result = map(words.gigabytes, (write, read, shared, rate))
+    if chunks == 1:
+        return f"Staging as a whole, one copy after the other: 1 / (1 / {up} + 1 / {down}) = {result}."
+    if chunks is None:
+        return f"Staging in overlapping chunks: {both} where both copies run at once ({up} up, {down} down, alone)."
+    return (
+        f"Staging in {chunks} overlapping chunks: the first goes up at {up}, the last down at {down}, "
+        f"those between at {both}: {result}."
+    )
+
+
+def _shared(demand: path.Demand) -> str | None:
+    """A sentence that names the links that several GPUs share."""
+    shared = {lower: count for lower, count in path.loads(demand).items() if count > 1}
+    if not shared:
+        return "No link above these GPUs is shared."
+    named = (f"{lower} carries {count}" for lower, count in shared.items())
+    return f"Shared links: {', '.join(named)} flows each way."

@@ -1,0 +1,83 @@
+"""The limits of whole cases, on small machines."""
+
+from __future__ import annotations
+
+import pytest
+
+from suite.limits import case
+from suite.records.machine import LinkState
+from suite.records.run import Result
+from tests.limits import machines as m
+
+WATCHED = m.samples(m.watched(m.GEN5_X16))
+
+
+@pytest.mark.parametrize(("operation", "ceiling"), [("host_to_device", 58.45e9), ("device_to_host", 57.61e9)])
+def test_an_h200_in_a_virtual_machine_is_limited_by_its_own_link(operation: str, ceiling: float) -> None:
+    limit = case.of(m.virtual_h200(), m.plan(operation, 0), WATCHED, ())  # type: ignore[arg-type]
+    assert limit.now == pytest.approx(ceiling, abs=5e6)
+    assert limit.device == limit.platform == limit.now
+    assert limit.basis == "virtualized"
+    assert limit.binding == "0000:00:06.0 32 GT/s x16, MPS 256"
+    assert limit.hard
+
+
+def test_without_a_reading_under_load_there_is_no_limit_for_now() -> None:
+    limit = case.of(m.virtual_h200(), m.plan("host_to_device", 0), m.samples(), ())
+    assert limit.now is None
+    assert limit.platform == pytest.approx(58.45e9, abs=5e6)
+    assert limit.why is not None
+    assert "not read under load" in limit.why
+
+
+def test_a_watch_without_readings_in_the_transfer_does_not_count() -> None:
+    seen = m.samples(m.watched(m.GEN5_X16, readings=0))
+    assert case.of(m.virtual_h200(), m.plan("host_to_device", 0), seen, ()).now is None
+
+
+def test_a_small_case_cites_the_watch_of_an_earlier_one() -> None:
+    earlier = Result("link/gpu0", "link_under_load", 1 << 28, gpus=(0,), link=m.watched(LinkState(2.5, 16)))
+    limit = case.of(m.virtual_h200(), m.plan("host_to_device", 0), m.samples(), (earlier,))
+    assert limit.now == pytest.approx(3.71e9, abs=5e6)
+    assert limit.why is not None
+    assert "link/gpu0" in limit.why
+
+
+def test_the_watch_of_another_gpu_does_not_count() -> None:
+    earlier = Result("link/gpu0", "link_under_load", 1 << 28, gpus=(0,), link=m.watched(m.GEN4_X16))
+    assert case.of(m.below_root_ports(), m.plan("host_to_device", 1), None, (earlier,)).now is None
+
+
+def test_where_the_mps_was_not_read_256_is_shown_between_128_and_512() -> None:
+    limit = case.of(m.virtual_h200(mps=None), m.plan("device_to_host", 0), WATCHED, ())
+    assert limit.basis == "assumed"
+    assert (limit.low, limit.now, limit.high) == pytest.approx((53.07e9, 57.61e9, 60.19e9), rel=0.001)
+
+
+def test_both_ways_is_limited_by_the_sum_of_the_pair() -> None:
+    limit = case.of(m.virtual_h200(), m.plan("both_ways", 0), WATCHED, ())
+    assert limit.now == pytest.approx(115.75e9, rel=0.001)
+
+
+def test_the_ceilings_of_the_generations_are_given_at_the_same_width() -> None:
+    limit = case.of(m.virtual_h200(), m.plan("host_to_device", 0), WATCHED, ())
+    assert limit.generations == pytest.approx((3.71e9, 7.42e9, 14.61e9, 29.22e9, 58.45e9), rel=0.001)
+
+
+@pytest.mark.parametrize("operation", ["host_to_device_latency", "peer_flag_latency"])
+def test_a_latency_has_no_floor_until_one_is_known(operation: str) -> None:
+    limit = case.of(m.virtual_h200(), m.plan(operation, 0), None, ())  # type: ignore[arg-type]
+    assert (limit.now, limit.floor_s) == (None, None)
+
+
+def test_gloo_has_no_limit_and_says_why() -> None:
+    limit = case.of(m.virtual_h200(), m.plan("allreduce", backend="gloo", world_size=2), None, ())
+    assert limit.now is None
+    assert limit.why is not None
+    assert "loopback" in limit.why
+
+
+def test_an_ideal_copy_takes_the_time_that_the_recorded_link_needs() -> None:
+    """The record of a simulated machine holds the link under load: here Gen1 x16."""
+    seconds = case.ideal_seconds(m.virtual_h200(), m.plan("host_to_device", 0))
+    assert seconds == pytest.approx((256 << 20) / 3.71e9, rel=0.002)
