@@ -62,7 +62,8 @@ def hops(machine: Machine, gpu: Gpu, watch: LinkWatch | None) -> Sequence[HopSta
         seen = watched.get(hop.lower)
         load = seen.load if seen else LinkState()
         if own and watch and watch.readings:
-            load = _filled(load, watch.load)
+            # NVML answers for the GPU itself, also where a virtual machine shows a made-up sysfs.
+            load = _filled(watch.load, load)
         possible = narrowest(hop.possible, gpu.link_max) if own and hop.upper and gpu.link_max.known else hop.possible
         hidden = hop.upper is None or not hop.upper_max.known
         if hidden:

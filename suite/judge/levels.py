@@ -67,7 +67,7 @@ def unknown_limit(view: View) -> Verdict | None:
     limits = view.result.limits
     if limits is not None and limits.now is not None:
         return None
-    why = f" ({limits.why})" if limits and limits.why else ""
+    why = f" ({limits.why.rstrip('.')})" if limits and limits.why else ""
     return say("limit_unknown", *spread_note(view), measured=view.measured, why=why, like=_like(view))
 
 
