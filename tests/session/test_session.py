@@ -1,0 +1,84 @@
+"""The pipeline keeps what was measured, whatever the engine does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from suite import session as pipeline
+from suite.errors import MeasureError, Unavailable
+from suite.records.case import Plan, Samples
+from suite.records.machine import Machine, NumaNode
+from suite.records.run import Settings
+from suite.store import runs
+
+PLAN = Plan("host_memory/copy/node0", "host_memory_copy", 1 << 20, memory_node=0)
+
+
+class ScriptedEngine:
+    """Answers with what it was given: samples, or an exception to raise."""
+
+    def __init__(self, *answers: Samples | Exception) -> None:
+        self._answers = list(answers)
+        self.closed = 0
+
+    def measure(self, plan: Plan) -> Samples:
+        assert plan.case
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+GOOD = Samples((1e-4,) * 5, "host-monotonic", "memcpy", True)
+
+
+def start(folder: Path, engine: ScriptedEngine, planned: int = 1) -> pipeline.Session:
+    machine = Machine(nodes=(NumaNode(0, cpus=(0, 1), memory_bytes=1 << 30),), why_no_gpu="no driver")
+    made = pipeline.new_folder(folder)
+    return pipeline.Session(machine, Settings(), engine, made, planned, simulated=False)
+
+
+def test_a_result_is_on_disk_before_the_next_case_starts(tmp_path: Path) -> None:
+    session = start(tmp_path, ScriptedEngine(GOOD), planned=2)
+    session.check(PLAN)
+    kept = runs.read(session.folder)
+    assert [r.case for r in kept.results] == [PLAN.case]
+    assert not kept.complete
+
+
+def test_a_hang_is_a_fail_and_the_next_case_goes_on(tmp_path: Path) -> None:
+    hang = MeasureError("hang", "no answer within 5 s from rank 1", ("", "stuck"))
+    session = start(tmp_path, ScriptedEngine(hang, GOOD))
+    first, second = session.check(PLAN), session.check(PLAN)
+    assert first.verdict is not None
+    assert second.verdict is not None
+    assert first.verdict.status == "FAIL"
+    assert second.verdict.status != "FAIL"
+
+
+def test_what_cannot_be_measured_says_why(tmp_path: Path) -> None:
+    session = start(tmp_path, ScriptedEngine(Unavailable("the GPU is in MIG mode")))
+    verdict = session.check(PLAN).verdict
+    assert verdict is not None
+    assert (verdict.status, verdict.evidence) == ("UNAVAILABLE", ("the GPU is in MIG mode",))
+
+
+def test_closing_ends_the_engine_and_leaves_a_whole_run(tmp_path: Path) -> None:
+    engine = ScriptedEngine(GOOD)
+    session = start(tmp_path, engine)
+    session.check(PLAN)
+    session.close(complete=True)
+    assert engine.closed == 1
+    assert runs.read(session.folder).complete
+    assert "Host memory" in (session.folder / "report.md").read_text()
+
+
+def test_a_bug_in_an_engine_is_not_hidden(tmp_path: Path) -> None:
+    session = start(tmp_path, ScriptedEngine(ZeroDivisionError()))
+    with pytest.raises(ZeroDivisionError):
+        session.check(PLAN)
