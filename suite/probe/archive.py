@@ -26,7 +26,7 @@ MOST_FILE_BYTES = 16 << 20
 MOST_NAME = 1024  # characters of a path
 MOST_DEPTH = 40  # folders below each other; a PCI path below several switches has about 15
 
-_MAGIC = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open}
+_MAGIC = (b"\x1f\x8b", b"BZ")
 
 
 class _Bounded(io.RawIOBase):
@@ -78,11 +78,11 @@ def is_archive(start: bytes) -> bool:
 
 
 def _decompressed(raw: IO[bytes], name: str) -> IO[bytes]:
-    opener = _MAGIC.get(raw.read(2))
+    start = raw.read(2)
     raw.seek(0)
-    if opener is None:
+    if not is_archive(start):
         raise ProbeError(f"{name} is neither a .tar.gz nor a .tar.bz2 archive")
-    return cast("IO[bytes]", opener(raw))
+    return cast("IO[bytes]", gzip.open(raw) if start == _MAGIC[0] else bz2.open(raw))
 
 
 def _pack(content: Mapping[str, Content], packed: IO[bytes]) -> None:

@@ -20,11 +20,6 @@ _FUNCTION_FILES = (
 # A function's links, and the folders that they lead to: of these only the names are kept.
 _FUNCTION_LINKS = {"driver": "sys/bus/pci/drivers", "iommu_group": "sys/kernel/iommu_groups"}
 _FILES = (
-    "class vendor device numa_node local_cpulist current_link_speed current_link_width max_link_speed max_link_width "
-    "aer_dev_correctable aer_dev_nonfatal aer_dev_fatal"
-).split()
-_FUNCTION_LINKS = ("driver", "iommu_group")
-_FILES = (
     "sys/bus/pci/slots/*/address",
     "sys/devices/system/node/online",
     "sys/devices/system/node/node*/cpulist",
