@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from suite.records.run import Finding, Run
-from suite.report import banner, markdown, style, text
+from suite.report import banner, flat, junit, markdown, prometheus, style, text
 from suite.store import files, runs
 
-FORMATS = ("text", "md", "json")
+_DATA = {"csv": flat.render, "prometheus": prometheus.render, "junit": junit.render}
+FORMATS = ("text", "md", "json", "csv", "prometheus", "junit")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +54,8 @@ def _formatted(name: str, found: Run, findings: Sequence[Finding], headline: str
         return markdown.render(found, findings, headline)
     if name == "json":
         return runs.encode(found).decode()
+    if name in _DATA:
+        return _DATA[name](found)
     colour = style.wants_colour(sys.stdout.isatty(), os.environ)
     width = min(text.WIDTH, shutil.get_terminal_size((text.WIDTH, 24)).columns)
     return text.summary(found, findings, headline, width=width, colour=colour)
