@@ -25,6 +25,8 @@ _OPTIONS = re.compile(
 _VARIABLES = re.compile(r"(?:NCCL|CUDA|OMP)_[A-Z0-9_]+")
 # Values of these name networks or files of one site.
 _NAMING = re.compile(r"SOCKET|HOSTID|COMM_ID|IFNAME|_FILE|PATH|IB_HCA|UUID|VISIBLE_DEVICES")
+# An IPv4 address, the start of a UUID, a path.
+_NAMING_VALUE = re.compile(r"\d+\.\d+\.\d+\.\d+|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-|/")
 # Substrings of DMI's vendor and product that virtual machines use.
 _HYPERVISORS = {
     "qemu": "QEMU",
@@ -79,8 +81,8 @@ def allowed(tree: Tree, field: str) -> tuple[int, ...]:
 
 
 def _plain(name: str, value: str) -> str:
-    harmless = not _NAMING.search(name) or re.fullmatch(r"[0-9,]*", value)
-    return value if harmless and not re.search(r"\d+\.\d+\.\d+\.\d+|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-", value) else "(set)"
+    naming = _NAMING.search(name) and not re.fullmatch(r"[0-9,]*", value)
+    return "(set)" if naming or _NAMING_VALUE.search(value) else value
 
 
 def _of_this_process() -> dict[str, object]:

@@ -92,7 +92,8 @@ def _path_remarks(machine: Machine, gpu: Gpu) -> Iterator[str]:
     if hop is None:
         yield f"GPU {gpu.index}: the link is not shown (virtual machines often hide it); its limit is not known."
     elif hop.lower != gpu.address:
-        yield f"GPU {gpu.index}: the narrowest hop of its path is {hop.lower} below {hop.upper}, {hop.possible}."
+        most = hop.possible if hop.possible.known else hop.now
+        yield f"GPU {gpu.index}: the narrowest hop of its path is {hop.lower} below {hop.upper}, {most}."
 
 
 def _errors(machine: Machine) -> Iterator[str]:
