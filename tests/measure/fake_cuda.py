@@ -1,0 +1,470 @@
+# ruff: noqa: N802 - the functions are called as cupy calls them
+"""A CUDA that has no GPU: the functions of cupy.cuda.runtime that lanecheck calls, on host memory and a virtual clock.
+
+It records every call with the device that was current, really moves the bytes (so that a check of them can fail),
+executes streams in order only when the host waits for them, refuses what CUDA refuses, and raises AssertionError
+where a real GPU would wait for ever.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from suite.measure.cuda_runtime import Runtime
+from suite.measure.cuda_source import SOURCE
+
+HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = 1, 2, 3
+OVERHEAD_S = 1e-6
+NAMES = {2: "cudaErrorMemoryAllocation", 46: "cudaErrorDevicesUnavailable", 101: "cudaErrorInvalidDevice"}
+
+
+class FakeError(RuntimeError):
+    """cupy's CUDARuntimeError: a status and a text."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"{NAMES.get(status, f'cudaError{status}')}: said by the fake")
+        self.status = status
+
+
+@dataclass
+class Gpu:
+    """One pretended GPU. rates: bytes per second by copy kind; peer_rate with peer access, staged_rate without."""
+
+    address: str = "0000:01:00.0"
+    engines: int = 2
+    multiprocessors: int = 2
+    total: int = 8 << 30
+    free: int = 8 << 30
+    rates: dict[int, float] = field(default_factory=lambda: {1: 50e9, 2: 55e9, 3: 2000e9})
+    peer_rate: float = 25e9
+    staged_rate: float = 12e9
+
+
+@dataclass
+class _Operation:
+    """Something queued. run: what it does, answering how long it takes (None: it cannot go on yet)."""
+
+    run: Callable[[float], float | None]
+    event: _Event | None = None
+
+
+@dataclass
+class _Stream:
+    device: int
+    time: float = 0.0
+    queue: deque[_Operation] = field(default_factory=deque)
+
+
+@dataclass
+class _Event:
+    device: int
+    stream: int | None = None
+    time: float | None = None
+
+
+class FakeApi:
+    """What suite.measure.cuda_runtime needs of cupy.cuda.runtime. `calls`: (name, current device, arguments)."""
+
+    CUDARuntimeError = FakeError
+
+    def __init__(self, gpus: Sequence[Gpu], peers: Sequence[tuple[int, int]] = ()) -> None:
+        self.gpus = list(gpus)
+        self.reachable = set(peers)
+        self.enabled: set[tuple[int, int]] = set()
+        self.calls: list[tuple[str, int, tuple[Any, ...]]] = []
+        self.failures: dict[str, list[int]] = {}
+        self.corrupt: Callable[[int, int], bool] = lambda _kind, _nbytes: False
+        self.opened_at = 0.0
+        self._current = 0
+        self._handles = 100
+        self._memory: dict[int, tuple[int, int, Any]] = {}
+        self._pinned: dict[int, tuple[int, Any]] = {}
+        self._registered: dict[int, int] = {}
+        self._imported: list[int] = []
+        self._streams: dict[int, _Stream] = {}
+        self._events: dict[int, _Event] = {}
+
+    # What tests ask
+
+    def fail(self, name: str, status: int, *, after: int = 0) -> None:
+        """The call of this name fails once, after this many that do not."""
+        self.failures[name] = [0] * after + [status]
+
+    def names(self) -> list[str]:
+        """The names of the calls, in order."""
+        return [name for name, _, _ in self.calls]
+
+    def left_over(self) -> dict[str, int]:
+        """What was made and not given back."""
+        made = {
+            "device memory": len(self._memory),
+            "pinned memory": len(self._pinned),
+            "registered memory": len(self._registered),
+            "imported memory": len(self._imported),
+            "streams": len(self._streams),
+            "events": len(self._events),
+            "peer access": len(self.enabled),
+        }
+        return {name: count for name, count in made.items() if count}
+
+    # Devices
+
+    def deviceGetByPCIBusId(self, address: str) -> int:
+        self._log("deviceGetByPCIBusId", address)
+        for index, gpu in enumerate(self.gpus):
+            if gpu.address == address:
+                return index
+        raise FakeError(101)
+
+    def getDeviceCount(self) -> int:
+        return len(self.gpus)
+
+    def setDevice(self, device: int) -> None:
+        self._log("setDevice", device)
+        if not 0 <= device < len(self.gpus):
+            raise FakeError(101)
+        self._current = device
+
+    def deviceGetAttribute(self, attribute: int, device: int) -> int:
+        gpu = self.gpus[device]
+        return {13: 1_980_000, 16: gpu.multiprocessors, 40: gpu.engines}[attribute]
+
+    def memGetInfo(self) -> tuple[int, int]:
+        gpu = self.gpus[self._current]
+        return gpu.free, gpu.total
+
+    # Memory
+
+    def malloc(self, nbytes: int) -> int:
+        self._log("malloc", nbytes)
+        gpu = self.gpus[self._current]
+        if nbytes > gpu.free:
+            raise FakeError(2)
+        gpu.free -= nbytes
+        block = ctypes.create_string_buffer(nbytes)
+        pointer = ctypes.addressof(block)
+        self._memory[pointer] = (self._current, nbytes, block)
+        return pointer
+
+    def free(self, pointer: int) -> None:
+        self._log("free", pointer)
+        self._drain()
+        device, nbytes, _ = self._memory.pop(pointer)
+        assert device == self._current, "memory is freed while another device is current"
+        self.gpus[device].free += nbytes
+
+    def hostAlloc(self, nbytes: int, flags: int) -> int:
+        self._log("hostAlloc", nbytes, flags)
+        block = ctypes.create_string_buffer(nbytes)
+        pointer = ctypes.addressof(block)
+        self._pinned[pointer] = (nbytes, block)
+        return pointer
+
+    def freeHost(self, pointer: int) -> None:
+        self._log("freeHost", pointer)
+        self._drain()
+        del self._pinned[pointer]
+
+    def hostRegister(self, pointer: int, nbytes: int, flags: int) -> None:
+        self._log("hostRegister", pointer, nbytes, flags)
+        if pointer in self._registered:
+            raise FakeError(712)
+        self._registered[pointer] = nbytes
+
+    def hostUnregister(self, pointer: int) -> None:
+        self._log("hostUnregister", pointer)
+        self._drain()
+        del self._registered[pointer]
+
+    def pointerGetAttributes(self, pointer: int) -> Any:
+        if pointer not in self._registered and pointer not in self._pinned:
+            raise FakeError(1)
+        return SimpleNamespace(devicePointer=pointer, hostPointer=pointer, device=self._current, type=1)
+
+    # Copies
+
+    def memcpyAsync(self, target: int, source: int, nbytes: int, kind: int, stream: int) -> None:
+        self._log("memcpyAsync", target, source, nbytes, kind, stream)
+        device = self._streams[stream].device
+        if kind in (HOST_TO_DEVICE, DEVICE_TO_DEVICE):
+            self._inside(target, nbytes)
+        if kind in (DEVICE_TO_HOST, DEVICE_TO_DEVICE):
+            self._inside(source, nbytes)
+        rate = self.gpus[device].rates[kind]
+        self._queue(stream, self._move(target, source, nbytes, kind, rate))
+
+    def memcpyPeerAsync(self, target: int, to: int, source: int, of: int, nbytes: int, stream: int) -> None:
+        self._log("memcpyPeerAsync", target, to, source, of, nbytes, stream)
+        assert self._inside(target, nbytes) == to, "the target is not on the device that is named"
+        assert self._inside(source, nbytes) == of, "the source is not on the device that is named"
+        device = self._streams[stream].device
+        direct = (to, of) in self.enabled or (of, to) in self.enabled
+        rate = self.gpus[device].peer_rate if direct else self.gpus[device].staged_rate
+        self._queue(stream, self._move(target, source, nbytes, DEVICE_TO_DEVICE, rate))
+
+    def memsetAsync(self, pointer: int, value: int, nbytes: int, stream: int) -> None:
+        self._log("memsetAsync", pointer, value, nbytes, stream)
+        self._inside(pointer, nbytes)
+
+        def run(_time: float) -> float:
+            ctypes.memset(pointer, value, nbytes)
+            return OVERHEAD_S
+
+        self._queue(stream, run)
+
+    # Streams and events
+
+    def streamCreateWithFlags(self, flags: int) -> int:
+        self._log("streamCreateWithFlags", flags)
+        handle = self._handle()
+        self._streams[handle] = _Stream(self._current)
+        return handle
+
+    def streamDestroy(self, stream: int) -> None:
+        self._log("streamDestroy", stream)
+        del self._streams[stream]
+
+    def streamSynchronize(self, stream: int) -> None:
+        self._log("streamSynchronize", stream)
+        self._run(stream)
+
+    def streamWaitEvent(self, stream: int, event: int) -> None:
+        self._log("streamWaitEvent", stream, event)
+        waited = self._events[event]
+
+        def run(now: float) -> float | None:
+            if waited.stream is not None and waited.time is None:
+                self._run(waited.stream, until=waited)
+            return max(0.0, (waited.time or 0.0) - now)
+
+        self._queue(stream, run)
+
+    def eventCreate(self) -> int:
+        self._log("eventCreate")
+        handle = self._handle()
+        self._events[handle] = _Event(self._current)
+        return handle
+
+    def eventDestroy(self, event: int) -> None:
+        self._log("eventDestroy", event)
+        del self._events[event]
+
+    def eventRecord(self, event: int, stream: int) -> None:
+        self._log("eventRecord", event, stream)
+        mark = self._events[event]
+        if mark.device != self._streams[stream].device:
+            raise FakeError(400)
+        mark.stream, mark.time = stream, None
+        self._queue(stream, lambda _time: 0.0, mark)
+
+    def eventSynchronize(self, event: int) -> None:
+        self._log("eventSynchronize", event)
+        mark = self._events[event]
+        if mark.stream is not None and mark.time is None:
+            self._run(mark.stream, until=mark)
+
+    def eventElapsedTime(self, start: int, end: int) -> float:
+        before, after = self._events[start], self._events[end]
+        if before.device != after.device:
+            raise FakeError(400)
+        if before.time is None or after.time is None:
+            raise FakeError(600)
+        return (after.time - before.time) * 1e3
+
+    # Peers and other processes
+
+    def deviceCanAccessPeer(self, device: int, peer: int) -> int:
+        return int((device, peer) in self.reachable)
+
+    def deviceEnablePeerAccess(self, peer: int) -> None:
+        self._log("deviceEnablePeerAccess", peer)
+        pair = (self._current, peer)
+        if pair not in self.reachable:
+            raise FakeError(217)
+        if pair in self.enabled:
+            raise FakeError(704)
+        self.enabled.add(pair)
+
+    def deviceDisablePeerAccess(self, peer: int) -> None:
+        self._log("deviceDisablePeerAccess", peer)
+        pair = (self._current, peer)
+        if pair not in self.enabled:
+            raise FakeError(705)
+        self.enabled.remove(pair)
+
+    def ipcGetMemHandle(self, pointer: int) -> bytes:
+        self._log("ipcGetMemHandle", pointer)
+        return pointer.to_bytes(8, "little").ljust(64, b"\0")
+
+    def ipcOpenMemHandle(self, handle: bytes) -> int:
+        self._log("ipcOpenMemHandle", handle)
+        assert len(handle) == 64
+        pointer = int.from_bytes(handle[:8], "little")
+        self._imported.append(pointer)
+        return pointer
+
+    def ipcCloseMemHandle(self, pointer: int) -> None:
+        self._log("ipcCloseMemHandle", pointer)
+        self._imported.remove(pointer)
+
+    # Execution
+
+    def current(self) -> int:
+        """The device that is current."""
+        return self._current
+
+    def queue_kernel(self, stream: int, run: Callable[[float], float | None]) -> None:
+        """Queues a kernel; its stream must be of the current device."""
+        assert self._streams[stream].device == self._current, "a kernel is launched on another device's stream"
+        self._queue(stream, run)
+
+    def arrive(self, target: int, nbytes: int, kind: int) -> None:
+        """Breaks a byte where a test asked for it."""
+        if self.corrupt(kind, nbytes):
+            place = target + nbytes // 2
+            byte = ctypes.c_uint8.from_address(place)
+            byte.value ^= 0x40
+
+    def _move(self, target: int, source: int, nbytes: int, kind: int, rate: float) -> Callable[[float], float]:
+        def run(_time: float) -> float:
+            ctypes.memmove(target, source, nbytes)
+            self.arrive(target, nbytes, kind)
+            return OVERHEAD_S + nbytes / rate
+
+        return run
+
+    def _queue(self, stream: int, run: Callable[[float], float | None], event: _Event | None = None) -> None:
+        queue = self._streams[stream].queue
+        assert len(queue) < 1000, "more than 1,000 operations are queued: a real stream would block here"
+        queue.append(_Operation(run, event))
+
+    def _run(self, handle: int, until: _Event | None = None) -> None:
+        """Executes a stream's queue, up to an event."""
+        stream = self._streams[handle]
+        while stream.queue:
+            operation = stream.queue[0]
+            taken = operation.run(stream.time)
+            assert taken is not None, "waiting for a stream behind a closed gate: a real GPU would wait for ever"
+            stream.queue.popleft()
+            stream.time += taken
+            if operation.event is not None:
+                operation.event.time = stream.time
+                if operation.event is until:
+                    return
+
+    def latest(self) -> float:
+        """The latest time that any stream has reached."""
+        return max((s.time for s in self._streams.values()), default=0.0)
+
+    def _drain(self) -> None:
+        for handle in list(self._streams):
+            self._run(handle)
+
+    def _inside(self, pointer: int, nbytes: int) -> int:
+        """The device whose memory this is; refuses what lies outside."""
+        for start, (device, size, _) in self._memory.items():
+            if start <= pointer and pointer + nbytes <= start + size:
+                return device
+        raise FakeError(1)
+
+    def _handle(self) -> int:
+        self._handles += 1
+        return self._handles
+
+    def _log(self, name: str, *arguments: Any) -> None:
+        self.calls.append((name, self._current, arguments))
+        pending = self.failures.get(name)
+        if pending and (status := pending.pop(0)):
+            raise FakeError(status)
+
+
+class FakeKernels:
+    """The project's kernels, done on host memory. reason: why they cannot be compiled, if they cannot."""
+
+    def __init__(self, api: FakeApi, reason: str | None = None) -> None:
+        self.api = api
+        self.reason = reason
+        self.load_s = 1e-6  # of one dependent load
+        self.opens = True  # the gate opens when the host says so; False: it gives up first
+        self._parameters = _signatures(SOURCE)
+
+    def why_not(self) -> str | None:
+        return self.reason
+
+    def launch(self, kernel: str, blocks: int, threads: int, arguments: Sequence[Any], stream: int) -> None:
+        self.api.calls.append((f"launch {kernel}", self.api.current(), (blocks, threads, *arguments, stream)))
+        assert self.reason is None, "a kernel is launched although none can be compiled"
+        assert 1 <= threads <= 1024
+        assert blocks >= 1
+        given = [type(a) for a in arguments]
+        assert given == self._parameters[kernel], f"{kernel} takes {self._parameters[kernel]}, not {given}"
+        values = [int(a) for a in arguments]
+        self.api.queue_kernel(stream, getattr(self, f"_{kernel}")(*values))
+
+    def _gate(self, flag: int, said: int, timeout_ns: int) -> Callable[[float], float | None]:
+        def run(now: float) -> float | None:
+            if not self.opens or timeout_ns == 0:
+                ctypes.c_uint32.from_address(said).value = 2
+                return timeout_ns / 1e9
+            if ctypes.c_uint32.from_address(flag).value == 0:
+                return None
+            ctypes.c_uint32.from_address(said).value = 1
+            return max(0.0, self.api.latest() - now)
+
+        return run
+
+    def _copy16(self, target: int, source: int, words: int) -> Callable[[float], float]:
+        def run(_now: float) -> float:
+            ctypes.memmove(target, source, words * 16)
+            if words:
+                self.api.arrive(target, words * 16, 0)
+            return OVERHEAD_S + words * 16 / 40e9
+
+        return run
+
+    def _chase(self, start: int, loads: int, _chosen: int, last: int) -> Callable[[float], float]:
+        def run(_now: float) -> float:
+            pointer = start
+            for _ in range(loads):
+                pointer = ctypes.c_uint64.from_address(pointer).value
+            ctypes.c_uint64.from_address(last).value = pointer
+            return loads * self.load_s
+
+        return run
+
+    def _ping_pong(
+        self, mine: int, other: int, rounds: int, _first: int, _timeout_ns: int, said: int
+    ) -> Callable[[float], float]:
+        def run(_now: float) -> float:
+            if rounds:
+                ctypes.c_uint32.from_address(mine).value = rounds
+                ctypes.c_uint32.from_address(other).value = rounds
+            ctypes.c_uint32.from_address(said).value = 1
+            return rounds * 2 * self.load_s
+
+        return run
+
+
+def runtime(
+    *gpus: Gpu, peers: Sequence[tuple[int, int]] = (), why_no_kernels: str | None = None
+) -> tuple[Runtime, FakeApi]:
+    """A runtime over pretended GPUs, and the fake below it."""
+    api = FakeApi(gpus or (Gpu(),), peers)
+    return Runtime(api, FakeKernels(api, why_no_kernels)), api
+
+
+def _signatures(source: str) -> dict[str, list[type]]:
+    """The numpy type that each parameter of each kernel takes, read from the CUDA source."""
+    found = {}
+    for name, text in re.findall(r"__global__ void (\w+)\(([^)]*)\)", source):
+        wide = [("*" in p or "long long" in p) for p in text.split(",")]
+        found[name] = [np.uint64 if w else np.uint32 for w in wide]
+    return found
