@@ -9,7 +9,7 @@ COPIES: tuple[Cause, ...] = (
         "above_ceiling",
         "INDETERMINATE",
         "more was measured than the link can carry",
-        "{measured} is above the ceiling of {limit} ({binding}): the model, the units or the link state is wrong.",
+        "{measured} is above the ceiling of {limit} ({path}): the model, the units or the link state is wrong.",
         "Run once as root so that MPS, MRRS and the link state are read, and report the machine's `lanecheck "
         "probe --json`.",
         "The ceiling computed from the values in `lspci -vv` as root.",
@@ -87,7 +87,7 @@ COPIES: tuple[Cause, ...] = (
     Cause(
         "host_limited",
         "WARN",
-        "a copy is slow, and host memory on its node, measured alone, is hardly faster",
+        "a copy is slow, and takes most of the traffic that memory on its node bears, measured alone",
         "{who}: {measured} of {limit}; node {node}'s memory itself copies at only {memory}.",
         "Populate every memory channel of that socket, stop other load, set the CPU governor to performance.",
         "The host memory cases rise, and the copies with them.",
@@ -114,7 +114,7 @@ COPIES: tuple[Cause, ...] = (
         "shared_uplink",
         "PASS",
         "several GPUs at once get what the link that they share can carry, less than each alone",
-        "{who} together {measured}: all that {binding} carries; each alone got {alone} in sum.",
+        "{who} together {measured}: all that {path} carries; each alone got {alone} in sum.",
         "Nothing is wrong. Spread the load over GPUs below different switches or sockets.",
         "GPUs below different root ports run at full rate together.",
     ),
@@ -131,7 +131,7 @@ COPIES: tuple[Cause, ...] = (
         "slow_path",
         "FAIL",
         "a case is far below its limit and nothing that was seen says why",
-        "{who}: {measured} is {percent} of the {limit} that {binding} can carry{hint}.",
+        "{who}: {measured} is {percent} of the {limit} that {path} can carry{hint}.",
         "Check the IOMMU (`iommu=pt`), extended tags and relaxed ordering, ASPM and C-states, and the CPU "
         "governor; then the slot.",
         "The rate after each change; `lspci -vv` as root.",
@@ -140,8 +140,7 @@ COPIES: tuple[Cause, ...] = (
         "below_expected",
         "WARN",
         "a case is somewhat below what healthy machines reach",
-        "{who}: {measured} is {percent} of the {limit} that {binding} can carry; healthy machines reach "
-        "{expected}{hint}.",
+        "{who}: {measured} is {percent} of the {limit} that {path} can carry; healthy machines reach {expected}{hint}.",
         "Check the CPU governor, C-states, ASPM and other load, then repeat.",
         "A rate in the range of healthy machines.",
     ),

@@ -14,7 +14,7 @@ LINK: tuple[Cause, ...] = (
         "downtrained_speed",
         "FAIL",
         "the link's speed under load is below what both ends of the hop support, and no target speed was set so low",
-        "{who} runs at {load} under load, although both ends of {hop} support {possible}{loses}.",
+        "{who} runs at {load} under load, although {ends} support {possible}{loses}.",
         RESEAT + "; then look for a retimer's or the board's firmware update.",
         "`lspci -vv -s {lower}` under load: LnkSta below LnkCap on both ends; another slot or riser trains "
         "to full speed.",
@@ -23,8 +23,7 @@ LINK: tuple[Cause, ...] = (
         "configured_speed",
         "WARN",
         "as downtrained_speed, but the port's target link speed (LnkCtl2) names the speed that is seen",
-        "{who} runs at {load} under load because {hop} is set to that target speed; both ends support "
-        "{possible}{loses}.",
+        "{who} runs at {load} under load because {hop} is set to that target speed; {ends} support {possible}{loses}.",
         "Set the slot's link speed in the BIOS to Auto or its maximum, or undo the setpci or driver option "
         "that limits it.",
         "LnkCtl2's target speed rises and the link retrains to it.",
@@ -42,7 +41,7 @@ LINK: tuple[Cause, ...] = (
         "downtrained_width",
         "WARN",
         "the width under load is below what both ends support, and nothing says whether that is wiring or a fault",
-        "{who} runs at {load} under load, although both ends of {hop} support {possible}: slot wiring, "
+        "{who} runs at {load} under load, although {ends} support {possible}: slot wiring, "
         "bifurcation or a fault{loses}.",
         "Look up the slot's wiring and the BIOS bifurcation setting; if it should be wider, reseat the card "
         "or change the riser.",
@@ -52,7 +51,7 @@ LINK: tuple[Cause, ...] = (
         "width_fault",
         "FAIL",
         "the width under load is below what both ends support, and equal GPUs run wider or the hop counts errors",
-        "{who} runs at {load} under load, although both ends of {hop} support {possible}, and {reason}{loses}.",
+        "{who} runs at {load} under load, although {ends} support {possible}, and {reason}{loses}.",
         "Reseat the card, clean its contacts, change the riser or cable; check the BIOS bifurcation of this one slot.",
         "The card trains to full width in a slot where another one does.",
     ),

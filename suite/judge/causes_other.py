@@ -32,6 +32,7 @@ NEUTRAL: tuple[Cause, ...] = (
         "the engine answered without samples and without an error",
         "nothing was measured.",
         "Run the case again with `--deadline 120`; if it stays empty, report it.",
+        "Samples in the run file.",
     ),
 )
 

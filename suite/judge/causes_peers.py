@@ -56,7 +56,7 @@ PEERS: tuple[Cause, ...] = (
         "collective_below_limit",
         "WARN",
         "a collective is far below its limit while the links and peer copies below it are in order",
-        "{who}: bus bandwidth {measured} is {percent} of the {limit} that {binding} can carry; the links are in order.",
+        "{who}: bus bandwidth {measured} is {percent} of the {limit} that {path} can carry; the links are in order.",
         "Tune before blaming hardware: NCCL_MIN_NCHANNELS=8, NCCL_P2P_LEVEL=SYS, NCCL_BUFFSIZE=8388608, one at a time.",
         "A tuned row that comes near the limit.",
     ),

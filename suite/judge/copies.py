@@ -5,11 +5,14 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from suite.judge import levels
+from suite.judge import levels, links
 from suite.judge.view import View, say
+from suite.records.machine import Gpu
 from suite.records.run import Result, Verdict
 from suite.units import format_bandwidth, format_bytes, format_percent, format_seconds
 
+# A host memory copy reads and writes DRAM: at least two bytes of traffic a byte, where a GPU copy needs one.
+_DRAM_BYTES = 2.0
 _OTHER = {"host_to_device": "device_to_host", "device_to_host": "host_to_device"}
 
 
@@ -68,16 +71,43 @@ def far_node(view: View) -> Verdict | None:
     result, gpu, t = view.result, view.gpu, view.thresholds
     if gpu is None or result.bandwidth is None or result.memory_node is None:
         return None
-    others = [r for r in view.alike("memory_node") if r.memory_node is not None and r.bandwidth]
-    near = [r for r in others if r.memory_node == gpu.numa_node] if gpu.numa_node is not None else others
-    reference = max(near, key=lambda r: r.bandwidth or 0.0, default=None)
-    if reference is None or reference.bandwidth is None or result.memory_node == reference.memory_node:
+    reference = _near_reference(view, gpu)
+    if reference is None or reference.bandwidth is None:
         return None
     fraction = result.bandwidth / reference.bandwidth
     if fraction < t.far_warn:
         return _far(view, reference, "numa_far_slow" if fraction < t.far_fail else "numa_far_weak", fraction)
-    suspect = gpu.numa_node is not None and fraction > 1 / t.far_warn
+    suspect = gpu.numa_node is not None and fraction > 1 / t.far_warn and reference.gpus == result.gpus
     return _far(view, reference, "numa_node_suspect", fraction) if suspect else None
+
+
+def _near_reference(view: View, gpu: Gpu) -> Result | None:
+    """The copy to hold a far one against: from the GPU's own node, else an equal GPU's from its own node.
+
+    Where the GPU's node is not known: the fastest one from any other node so far.
+    """
+    if gpu.numa_node == view.result.memory_node:
+        return None
+    own = [r for r in view.alike("memory_node") if r.bandwidth and r.memory_node not in (None, view.result.memory_node)]
+    if gpu.numa_node is not None:
+        own = [r for r in own if r.memory_node == gpu.numa_node] or _near_of_equals(view, gpu)
+    return max(own, key=lambda r: r.bandwidth or 0.0, default=None)
+
+
+def _near_of_equals(view: View, gpu: Gpu) -> list[Result]:
+    """The same copy of equal GPUs from their own nodes, judged to be in order.
+
+    A GPU whose link is reduced has no equals to be held against.
+    """
+    if links.is_reduced(view, gpu):
+        return []
+    equal = {g.index for g in view.equal_gpus(gpu)}
+    found = view.alike("gpus", "memory_node")
+    return [r for r in found if r.bandwidth and r.gpus[0] in equal and _near(view, r) and _passed(r)]
+
+
+def _passed(result: Result) -> bool:
+    return result.verdict is not None and result.verdict.status == "PASS"
 
 
 def _far(view: View, near: Result, cause: str, fraction: float) -> Verdict:
@@ -137,11 +167,11 @@ def both_ways(view: View) -> Verdict | None:
 
 
 def host_memory(view: View) -> Verdict | None:
-    """A slow copy whose node's memory, measured alone, is hardly faster."""
+    """A slow copy that takes most of the traffic that its node's memory bears, measured alone."""
     memory = _host_memory(view)
     if memory is None or view.result.bandwidth is None or levels.level(view) not in ("low", "bad"):
         return None
-    if view.result.bandwidth < memory * view.thresholds.memory_sibling_warn:
+    if view.result.bandwidth < _DRAM_BYTES * memory * view.thresholds.memory_sibling_warn:
         return None
     said = levels.words(view) | {"node": view.result.memory_node, "memory": format_bandwidth(memory)}
     return say("host_limited", **said)

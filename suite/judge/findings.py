@@ -117,7 +117,10 @@ def _folded(roots: dict[tuple[str, tuple[int, ...]], list[Result]]) -> list[list
             above[2].extend(group)
         else:
             kept.append((cause, gpus, group))
-    return [group for _, _, group in kept]
+    merged: dict[str, list[Result]] = {}
+    for cause, _, group in kept:
+        merged.setdefault(cause, []).extend(group)
+    return list(merged.values())
 
 
 def _by_subject(results: Sequence[Result]) -> list[list[Result]]:
@@ -139,10 +142,16 @@ def _finding(group: Sequence[Result], troubles: int) -> Finding:
     if len(group) > 1 and alike:
         sentence = f"{sentence.rstrip('.')}; {len(group)} cases are like this."
     elif len(group) > 1 and troubles:
-        sentence = f"{sentence.rstrip('.')}; this explains {len(group)} of {troubles} findings."
+        sentence = f"{sentence.rstrip('.')}{_also(group)}; this explains {len(group)} of {troubles} findings."
     status = _verdict(ordered[0]).status
     cases = tuple(r.case for r in [first, *(r for r in ordered if r is not first)])
     return Finding(status, verdict.cause, _subject(group), sentence, verdict.advice, cases)
+
+
+def _also(group: Sequence[Result]) -> str:
+    """Other GPUs (or nodes) on which the same cause was seen."""
+    said, whole = _subject([_spokesman(group)]), _subject(group)
+    return "" if said == whole else f"; the same cause on {whole}"
 
 
 def _spokesman(group: Sequence[Result]) -> Result:

@@ -34,6 +34,13 @@ class HopState:
         return f"{self.upper} – {self.lower}" if self.upper else self.lower
 
     @property
+    def ends(self) -> str:
+        """Whose support `possible` is, in words."""
+        if self.upper and not self.hidden:
+            return f"both ends of {self.name}"
+        return f"{self.lower} itself" if self.hidden else f"{self.lower} and, as NVML has it, the system"
+
+    @property
     def slower(self) -> bool:
         """Its speed under load is known to be below what is possible."""
         return _below(self.load.speed_gts, self.possible.speed_gts)

@@ -168,7 +168,7 @@ def reached(view: View) -> str:
         return f"{view.measured} measured."
     said = words(view)
     assumed = ", MPS assumed" if limits.basis == "assumed" else ""
-    return f"{said['measured']} is {said['percent']} of the {said['limit']} that {said['binding']} can carry{assumed}."
+    return f"{said['measured']} is {said['percent']} of the {said['limit']} that {said['path']} can carry{assumed}."
 
 
 def _placement_note(view: View) -> tuple[str, ...]:
@@ -190,6 +190,6 @@ def words(view: View) -> dict[str, Any]:
         "measured": view.measured,
         "limit": format_bandwidth(limits.now),
         "percent": format_percent(percent),
-        "binding": limits.binding or "the path",
+        "path": limits.binding or "the path",
         "expected": " to ".join(expected) if expected else f"{least} or more",
     }

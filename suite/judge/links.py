@@ -84,7 +84,8 @@ def _verdict(view: View, gpu: Gpu, hop: HopState | None, *extra: str) -> Verdict
     reason = _width_reason(view, gpu, hop)
     said = {
         "who": f"GPU{gpu.index}" if hop.own else f"the hop above GPU{gpu.index}",
-        "load": hop.load, "possible": hop.possible, "hop": hop.name, "lower": hop.lower, "reason": reason,
+        "load": hop.load, "possible": hop.possible, "ends": hop.ends, "hop": hop.name, "lower": hop.lower,
+        "reason": reason,
         "loses": f"; it carries {format_percent(hop.share)} of what it could" if hop.share else "",
     }  # fmt: skip
     return say(_cause(hop, reason), *_idle_note(view, gpu), *extra, binding=hop.name, **said)
@@ -201,3 +202,8 @@ def _gpus(view: View) -> list[Gpu]:
 
 def _reduced(view: View, gpu: Gpu) -> HopState | None:
     return hops.reduced(hops.hops(view.machine, gpu, view.watch(gpu.index)))
+
+
+def is_reduced(view: View, gpu: Gpu) -> bool:
+    """A hop of this GPU is known to run below what it could."""
+    return _reduced(view, gpu) is not None

@@ -34,8 +34,8 @@ COPY: tuple[Rule, ...] = (
     levels.doubtful,
     copies.one_direction,
     copies.both_ways,
-    copies.host_memory,
     copies.outlier,
+    copies.host_memory,
     levels.slow,
     copies.shared_uplink,
 )

@@ -29,7 +29,8 @@ class View:
         """The GPUs of the case in words; the NUMA node where it has no GPU."""
         if not self.result.gpus:
             return "the host" if self.result.memory_node is None else f"node {self.result.memory_node}"
-        return gpu_words(self.result.gpus, " → " if len(self.result.gpus) == 2 else ", ")
+        one_to_other = self.result.group in ("peer_copy", "host_staging") and len(self.result.gpus) == 2
+        return gpu_words(self.result.gpus, " → " if one_to_other else ", ")
 
     @property
     def gpu(self) -> Gpu | None:

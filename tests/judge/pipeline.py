@@ -1,0 +1,116 @@
+"""Simulated machines through the real planning, limits and judge: what the session does, without pytest and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from suite.errors import MeasureError, Unavailable
+from suite.judge.findings import findings, headline
+from suite.judge.rules import judge
+from suite.limits import case as limits
+from suite.measure.simulated import SimulatedEngine
+from suite.plan.cases import complete
+from suite.records.case import Operation, Plan
+from suite.records.machine import Machine
+from suite.records.run import Failure, Finding, Result, Run, Settings, Verdict
+from suite.records.scenario import Scenario
+from suite.session import assemble
+from suite.units import MIB, format_bytes
+
+SETTINGS = Settings()
+LARGE = (64 * MIB, 256 * MIB)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A whole simulated run."""
+
+    run: Run
+    found: tuple[Finding, ...]
+    headline: str
+
+    def verdict(self, case: str) -> Verdict:
+        """The verdict of the case of that name."""
+        result = next(r for r in self.run.results if r.case == case)
+        assert result.verdict is not None
+        return result.verdict
+
+    def statuses(self, group: str = "") -> set[str]:
+        """Statuses of all cases whose name starts so."""
+        return {r.verdict.status for r in self.run.results if r.verdict and r.case.startswith(group)}
+
+
+def run(scenario: Scenario, *, groups: Iterable[str] = ("link", "host_memory", "host_copy", "allreduce")) -> Judged:
+    """Every case of the groups, judged in order."""
+    machine, engine = scenario.machine, SimulatedEngine(scenario, lambda m, p: limits.ideal_seconds(m, p))
+    results: list[Result] = []
+    for plan in plans(machine, tuple(groups)):
+        results.append(_check(machine, engine, plan, results))
+    whole = Run(machine, SETTINGS, tuple(results), len(results), complete=True, simulated=True)
+    found = findings(whole)
+    return Judged(whole, found, headline(whole, found))
+
+
+def _check(machine: Machine, engine: SimulatedEngine, plan: Plan, so_far: list[Result]) -> Result:
+    samples = failure = None
+    try:
+        samples = engine.measure(plan)
+    except MeasureError as error:
+        failure = Failure(error.kind, str(error), error.said)
+    except Unavailable as reason:
+        return replace(assemble.result(plan, None), verdict=Verdict("UNAVAILABLE", "unavailable", (str(reason),)))
+    measured = replace(assemble.result(plan, samples, failure), p2p=plan.p2p)
+    limited = assemble.with_limits(measured, limits.of(machine, plan, samples, so_far))
+    return replace(limited, verdict=judge(limited, machine, so_far))
+
+
+def plans(machine: Machine, groups: tuple[str, ...]) -> Iterator[Plan]:
+    """A short sweep: large copies, near nodes first; collectives from small to large."""
+    makers = {"link": _link, "host_memory": _memory, "host_copy": _copies, "peer_copy": _peers, "allreduce": _allreduce}
+    for group in groups:
+        yield from makers[group](machine)
+
+
+def plan(machine: Machine, case: str, operation: Operation, **given: Any) -> Plan:
+    """One plan, completed as the benchmarks do."""
+    return complete(machine, SETTINGS, case, operation, **given)
+
+
+def _link(machine: Machine) -> Iterator[Plan]:
+    for gpu in machine.gpus:
+        yield plan(machine, f"link/under_load/gpu{gpu.index}", "link_under_load", gpus=(gpu.index,))
+
+
+def _memory(machine: Machine) -> Iterator[Plan]:
+    for one in machine.nodes:
+        for other in machine.nodes:
+            case = f"host_memory/copy/node{one.index}/to_{other.index}"
+            yield plan(machine, case, "host_memory_copy", memory_node=one.index, target_node=other.index)
+
+
+def _copies(machine: Machine) -> Iterator[Plan]:
+    operations: tuple[Operation, ...] = ("host_to_device", "device_to_host", "both_ways")
+    for operation in operations:
+        for gpu in machine.gpus:
+            for node in sorted(machine.nodes, key=lambda n: n.index != gpu.numa_node):
+                for size in (4096, *LARGE):
+                    case = f"host_copy/{operation}/gpu{gpu.index}/node{node.index}/{format_bytes(size)}"
+                    yield plan(machine, case, operation, gpus=(gpu.index,), memory_node=node.index, bytes=size)
+
+
+def _peers(machine: Machine) -> Iterator[Plan]:
+    for p2p in (False, True):
+        for pair in machine.pairs:
+            case = f"peer_copy/write/gpu{pair.first}_gpu{pair.second}/{'p2p' if p2p else 'staged'}/64MiB"
+            yield plan(machine, case, "peer_write", gpus=(pair.first, pair.second), bytes=64 * MIB, p2p=p2p)
+
+
+def _allreduce(machine: Machine) -> Iterator[Plan]:
+    if len(machine.gpus) < 2:
+        return
+    for size in (8, 65536, *LARGE):
+        case = f"allreduce/nccl/default/{format_bytes(size)}"
+        given = {"backend": "nccl", "world_size": len(machine.gpus), "transport": "default"}
+        yield plan(machine, case, "allreduce", bytes=size, **given)
