@@ -45,14 +45,12 @@ class NvmlThread:
 
     def _run(self) -> None:
         try:
-            import pynvml  # optional
-
-            pynvml.nvmlInit()
+            source = self._load()
         except Exception as error:  # noqa: BLE001 - whatever NVML's start raises, the watch goes on without it
             self.failed = f"{type(error).__name__}: {error}"
             self._ready.set()
             return
-        gpus = _Gpus(nvml.Nvml(pynvml), self.addresses)
+        gpus = _Gpus(source, self.addresses)
         self._busy = False
         self._ready.set()
         while self._wanted.wait():
@@ -60,6 +58,12 @@ class NvmlThread:
             self._answers = gpus.read(slow=self._slow)
             self._busy = False
             self._answered.set()
+
+    def _load(self) -> nvml.Nvml:
+        import pynvml  # optional
+
+        pynvml.nvmlInit()
+        return nvml.Nvml(pynvml)
 
 
 class _Gpus:
