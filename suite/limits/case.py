@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from suite.limits import ceilings, host, links
+from suite.limits import ceilings, gpus, host, links, peer
 from suite.limits.ceilings import Sources
 from suite.records.case import LATENCIES, Plan, Samples
-from suite.records.machine import Machine
+from suite.records.machine import LinkState, Machine
 from suite.records.run import Limits, Result
 
 _LATENCY = "A least time is not known for this path: it comes from a flag ping-pong over the same path."
@@ -26,13 +26,18 @@ def of(machine: Machine, plan: Plan, samples: Samples | None, so_far: Sequence[R
     return _limits(machine, plan, samples, _sources(machine, links.under_load(machine, plan, samples, so_far)))
 
 
+def as_recorded(machine: Machine, plan: Plan) -> Limits:
+    """The limits if the link states in the machine's record were those under load."""
+    sources = Sources(links.as_recorded, links.possible(machine), links.device(machine, _parts(machine)))
+    return _limits(machine, plan, None, sources)
+
+
 def ideal_seconds(machine_under_load: Machine, plan: Plan, so_far: Sequence[Result] = ()) -> float | None:  # noqa: ARG001
     """Seconds of one operation at the hard ceiling of a machine whose record holds the links under load.
 
     None where no ceiling is known (host memory, gloo, latencies).
     """
-    sources = Sources(links.as_recorded, links.possible(machine_under_load), links.device(machine_under_load, {}))
-    ceiling = _limits(machine_under_load, plan, None, sources).now
+    ceiling = as_recorded(machine_under_load, plan).now
     return moved(plan) / ceiling if ceiling else None
 
 
@@ -43,7 +48,13 @@ def moved(plan: Plan) -> float:
 
 
 def _sources(machine: Machine, load: links.UnderLoad) -> Sources:
-    return Sources(load, links.possible(machine), links.device(machine, {}), load.cases)
+    return Sources(load, links.possible(machine), links.device(machine, _parts(machine)), load.cases)
+
+
+def _parts(machine: Machine) -> dict[str, LinkState]:
+    """The link of each GPU that is in the table, by address."""
+    found = ((gpu.address, gpus.part(gpu)) for gpu in machine.gpus)
+    return {address: part.link for address, part in found if address and part}
 
 
 def _limits(machine: Machine, plan: Plan, samples: Samples | None, sources: Sources) -> Limits:  # noqa: ARG001
@@ -57,4 +68,6 @@ def _limits(machine: Machine, plan: Plan, samples: Samples | None, sources: Sour
         return host.staging(machine, plan, sources)
     if plan.operation in host.OPERATIONS:
         return host.copies(machine, plan, sources)
+    if plan.operation in peer.OPERATIONS:
+        return peer.copies(machine, plan, sources)
     return ceilings.unknown(f"No model of {plan.operation} yet.")

@@ -81,6 +81,8 @@ def _explained(ceiling: Limits, question: Question, sources: Sources, now: Bound
 
 def _seen(case: str, sources: Sources, now: Bound) -> str:
     """Which hop binds, and in which case its state was read."""
+    if not sources.cases:
+        return f"{now.hop.lower} is recorded at {words.link(now.link)}."
     others = [other for other in sources.cases if other != case]
     read = f"read in {', '.join(others)}" if others else "read in this case"
     return f"{now.hop.lower} ran at {words.link(now.link)} under load ({read})."

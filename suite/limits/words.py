@@ -28,7 +28,7 @@ def binding(bound: Bound, packets: Packets) -> str:
 
 def derivation(demand: Demand, bound: Bound, packets: Packets, basis: Basis) -> str:
     """The ceiling of one bound, step by step, with its numbers."""
-    parts = [line_rate(bound.link, packets.flit), bound.note or _one_hop(demand, bound, packets)]
+    parts = [line_rate(bound.link, packets.flit), arithmetic(demand, bound, packets)]
     parts.append(f"MPS {packets.mps}, MRRS {packets.mrrs} bytes, {_BASES[basis]}.")
     if packets.engine == "sm":
         parts.append("SM kernels move packets of at most 128 bytes (inferred from measurements).")
@@ -54,7 +54,10 @@ def gigabytes(rate: float) -> str:
     return f"{rate / 1e9:.2f} GB/s" if rate >= 1e8 else format_bandwidth(rate)
 
 
-def _one_hop(demand: Demand, bound: Bound, packets: Packets) -> str:
+def arithmetic(demand: Demand, bound: Bound, packets: Packets) -> str:
+    """How the bound's rate follows from its hop's line rate, in one sentence."""
+    if bound.note:
+        return bound.note
     gen, width = bound.link.gen or 0, bound.link.width or 0
     flit = packets.flit if gen < pcie.FIRST_FLIT_GENERATION else None
     if demand.corner and packets.engine == "copy-engine":

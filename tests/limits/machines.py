@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from suite.records.case import HopWatch, LinkWatch, Operation, Plan, Samples
 from suite.records.machine import (
@@ -101,3 +102,8 @@ def plan(operation: Operation, *gpus: int, **fields: object) -> Plan:
     """A plan of 256 MiB for some GPUs."""
     given = {"bytes": 256 << 20, **fields}
     return Plan(f"group/{operation}", operation, gpus=gpus, **given)  # type: ignore[arg-type]
+
+
+def recorded_at(machine: Machine, link: LinkState, **fields: object) -> Machine:
+    """The machine with every link recorded in one state, and with other fields replaced."""
+    return replace(machine, pci=tuple(replace(f, link=link) for f in machine.pci), **fields)  # type: ignore[arg-type]

@@ -1,0 +1,58 @@
+"""Soft limits: memory of hosts and GPUs, and the links between processors. They explain; caches can exceed them."""
+
+from __future__ import annotations
+
+import re
+
+from suite.limits import gpus
+from suite.records.machine import Cpu, Gpu
+from suite.records.run import Limits
+
+DRAM_BYTES_PER_TRANSFER = 8  # a DIMM channel is 64 bits wide (JEDEC DDR4 JESD79-4, DDR5 JESD79-5: two times 32)
+# Bytes a second and direction of one link between processors, by model. Public figures conflict: soft.
+# Sources: Intel ARK (UPI and QPI GT/s × 2 bytes), AMD EPYC processor series data sheets and tuning guides (xGMI).
+_PROCESSOR_LINKS: tuple[tuple[str, float, str], ...] = (
+    (r"EPYC 7\d\d[123]\b", 36e9, "xGMI x16 at 18 GT/s"),
+    (r"EPYC 9\d\d[45]\b", 64e9, "xGMI x16 at 32 GT/s"),
+    (r"E5-\d{4}", 19.2e9, "QPI at 9.6 GT/s"),
+    (r"(Platinum|Gold|Silver|Bronze) \d[12]\d\d", 20.8e9, "UPI at 10.4 GT/s"),
+    (r"(Platinum|Gold|Silver) \d3\d\d", 22.4e9, "UPI at 11.2 GT/s"),
+    (r"(Platinum|Gold|Silver) \d4\d\d", 32e9, "UPI at 16 GT/s"),
+    (r"(Platinum|Gold|Silver) \d5\d\d", 40e9, "UPI at 20 GT/s"),
+)
+
+
+def host_dram(channels: int, transfers_per_second: float) -> float:
+    """Theoretical bytes per second of a node's memory: channels × MT/s × 8 bytes. 8 × DDR4-3200: 204.8 GB/s."""
+    if channels < 1 or transfers_per_second <= 0:
+        raise ValueError("host memory needs at least 1 channel and a transfer rate above 0")
+    return channels * transfers_per_second * DRAM_BYTES_PER_TRANSFER
+
+
+def processor_link(cpu: Cpu) -> tuple[float, str] | None:
+    """(bytes per second and direction of one link, what it is) between two sockets; None for processors not listed.
+
+    Servers have two to four of them, which no file says: only the rate of one is given.
+    """
+    model = re.sub(r"\(R\)|\(TM\)", "", cpu.model or "")
+    found = ((rate, words) for pattern, rate, words in _PROCESSOR_LINKS if re.search(pattern, model))
+    return next(found, None)
+
+
+def device_copy(gpu: Gpu) -> Limits:
+    """A copy within one GPU: every byte is read and written, so half of its memory's rate."""
+    part = gpus.part(gpu)
+    if part is None:
+        return Limits(hard=False, why=f"The memory rate of {gpu.name!r} is not in the table of GPUs: no limit.")
+    rate = part.memory / 2
+    return Limits(
+        now=rate,
+        platform=rate,
+        device=rate,
+        hard=False,
+        binding=f"memory of {gpu.name}, {part.memory / 1e9:.0f} GB/s",
+        why=(
+            f"{part.memory / 1e9:.0f} GB/s of memory ({part.source}) / 2 = {rate / 1e9:.0f} GB/s: a copy reads and "
+            "writes every byte. Soft: the second-level cache can exceed it."
+        ),
+    )
