@@ -86,7 +86,8 @@ def check(benchmark: Any, request: pytest.FixtureRequest) -> Check:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Outermost, since pytest-benchmark's own wrapper sets what is corrected here."""
     report = yield
-    checks.excuse(item, getattr(item, "funcargs", {}).get("benchmark"))
+    if collect.is_case(item):
+        checks.excuse(item, getattr(item, "funcargs", {}).get("benchmark"), report)
     return report
 
 
@@ -112,7 +113,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_terminal_summary")
-def regression_is_no_crash(config: pytest.Config) -> Generator[None, None, None]:
+def pytest_terminal_summary_with_regressions(config: pytest.Config) -> Generator[None, None, None]:
     """pytest-benchmark has told of a regression and raises: exit status 1, without a traceback of its own insides."""
     try:
         yield

@@ -30,6 +30,7 @@ class Check:
 
     def __call__(self, operation: Operation, **plan: Any) -> Result:
         """operation and plan: as in suite.records.case.Plan. Fails, skips or passes the benchmark by its verdict."""
+        self.benchmark.skipped = True  # holds if Ctrl-C comes now; pytest-benchmark sets it again at the case's end
         result = self._result(operation, plan)
         self.item.stash[ENDED] = True
         if result.verdict is None:
@@ -61,9 +62,9 @@ class Check:
             replay(self.benchmark, self.state.clock, result)
 
 
-def excuse(item: pytest.Item, benchmark: Any) -> None:
-    """Tells pytest-benchmark that an unused fixture is right here: a case that hung has nothing to replay."""
-    if benchmark is not None and benchmark.stats is None and item.stash.get(ENDED, False):
+def excuse(item: pytest.Item, benchmark: Any, report: pytest.TestReport) -> None:
+    """Tells pytest-benchmark that an unused fixture is right here: a case that hung or broke has nothing to replay."""
+    if benchmark is not None and benchmark.stats is None and (report.failed or item.stash.get(ENDED, False)):
         benchmark.skipped = True
 
 

@@ -11,6 +11,8 @@ import pytest
 from suite.plugin import collect, sentences
 from suite.plugin.state import State
 
+LEAST_ROOM = 16  # columns: enough for '  123 of 456'
+
 
 class Live:
     """Registered for runs that have cases of ours and a terminal reporter. cases: in the order in which they run."""
@@ -29,7 +31,7 @@ class Live:
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """After the reporter has begun its own line."""
         if self._line and nodeid in self._names:
-            self._draw(f"{self._pace.ended + 1} of {self._pace.total} {self._names[nodeid]}{self._pace.left()}")
+            self._draw(f"{self._pace.ended + 1} of {self._pace.total}{self._pace.left()}: {self._names[nodeid]}")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self) -> None:
@@ -48,14 +50,15 @@ class Live:
         finally:
             group = collect.group_of(item)
             self._pace.end(group, time.monotonic() - started)
-            ended = nextitem is None or not collect.is_case(nextitem) or collect.group_of(nextitem) != group
+            # The last group's table is in the summary, which follows.
+            ended = nextitem is not None and collect.group_of(nextitem) != group
             if ended and not self._quiet and not self._writer.hasmarkup:
                 self._table(group)
 
     def _draw(self, text: str) -> None:
         """Writes behind the reporter's letters and puts the cursor back (DEC save and restore cursor, erase line)."""
-        room = self._writer.fullwidth - self._writer.width_of_current_line - 3
-        shown = f"  {text}"[:room] if text and room > 0 else ""
+        room = self._writer.fullwidth - self._writer.width_of_current_line - 1
+        shown = f"  {text}"[:room] if text and room >= LEAST_ROOM else ""
         # Not through write(): it would count these letters as the reporter's own.
         self._writer._file.write(f"\x1b7\x1b[K{shown}\x1b8")
         self._writer.flush()

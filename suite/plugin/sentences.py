@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from suite.records.machine import Machine
-from suite.records.run import Limits, Result
+from suite.records.run import Failure, Limits, Result
 from suite.units import format_bandwidth, format_percent, format_seconds
+
+REDUCED = 1.05  # a platform's ceiling this far above the link's own is worth telling; below it is rounding
 
 
 def failure(result: Result) -> str:
@@ -17,7 +19,7 @@ def failure(result: Result) -> str:
     if verdict:
         lines += [f"  {sentence}" for sentence in verdict.evidence]
     if result.error:
-        lines += [f"  rank {rank} last said: {said}" for rank, said in enumerate(result.error.said) if said]
+        lines += _said(result.error, "\n".join(lines))
     if verdict and verdict.advice:
         lines.append(f"  next: {verdict.advice}")
     return "\n".join(lines)
@@ -30,7 +32,7 @@ def measured(result: Result) -> str:
     if result.verified is False:
         return f"wrong bytes ({result.wrong})" if result.wrong else "wrong bytes"
     if result.bandwidth is not None:
-        return _of_limit(format_bandwidth(result.bandwidth), result.limits, result.fraction_of_limit)
+        return _of_limit(result.bandwidth, result.limits)
     if result.latency_s is not None:
         floor = result.limits.floor_s if result.limits else None
         return format_seconds(result.latency_s) + (f", floor {format_seconds(floor)}" if floor else "")
@@ -61,11 +63,23 @@ def time_left(seconds: float) -> str:
     return f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60:.0f} min left"
 
 
-def _of_limit(rate: str, limits: Limits | None, fraction: float | None) -> str:
+def _of_limit(rate: float, limits: Limits | None) -> str:
+    """Beside the platform's ceiling where the link runs below that: a slow link makes its own share look healthy."""
     if limits is None or limits.now is None:
-        return f"{rate}, limit not known"
-    text = f"{rate} of {format_bandwidth(limits.now)} ({format_percent(fraction)})"
+        return f"{format_bandwidth(rate)}, limit not known"
+    if limits.platform is not None and limits.platform > REDUCED * limits.now:
+        return f"{_share(rate, limits.platform)}, {format_bandwidth(limits.now)} as the link runs"
+    text = _share(rate, limits.now)
     if limits.expected:
         low, high = (format_bandwidth(rate) for rate in limits.expected)
         text += f", expected {low} to {high}"
     return text
+
+
+def _share(rate: float, limit: float) -> str:
+    return f"{format_bandwidth(rate)} of {format_bandwidth(limit)} ({format_percent(rate / limit)})"
+
+
+def _said(error: Failure, told: str) -> list[str]:
+    """The ranks' last words, as far as they were not told before."""
+    return [f"  rank {rank} last said: {said}" for rank, said in enumerate(error.said) if said and said not in told]

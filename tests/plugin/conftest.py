@@ -90,7 +90,7 @@ class Bench:
 
     def run(self, *arguments: str) -> pytest.RunResult:
         """`pytest benchmarks/ …` in this process."""
-        return self.pytester.runpytest_inprocess("-p", "suite.plugin", "benchmarks/", *arguments)
+        return self.pytester.runpytest_inprocess("-p", "suite.plugin", "benchmarks/", *arguments, no_reraise_ctrlc=True)
 
     @property
     def path(self) -> Path:

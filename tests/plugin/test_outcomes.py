@@ -1,0 +1,171 @@
+"""From verdicts to what pytest, JUnit and the shell see."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from suite.errors import MeasureError, Unavailable
+from suite.records.run import Verdict
+from tests.plugin.conftest import MEMORY, NO_GPU, Bench
+
+pytest_plugins = "pytester"
+
+CASE = "host_memory/copy/node0"
+OTHER = "host_memory/copy/node1"
+
+
+@pytest.fixture
+def memory(bench: Bench) -> Bench:
+    """Two cases."""
+    (bench.path / "benchmarks" / "test_host_copy.py").unlink()
+    bench.write(host_memory=MEMORY)
+    return bench
+
+
+def verdict(status: str) -> Verdict:
+    return Verdict(status, "remote_node_slow", ("a third of the near node",), "move the card to the other socket")
+
+
+def test_a_fail_says_what_was_measured_the_cause_and_the_next_step(memory: Bench) -> None:
+    memory.verdicts[CASE] = verdict("FAIL")
+    result = memory.run()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [
+            "*GB/s*: remote node slow",
+            "  a third of the near node",
+            "  next: move the card to the other socket",
+        ]
+    )
+    assert "checks.py" not in result.stdout.str()
+
+
+@pytest.mark.parametrize(("status", "letter"), [("WARN", "w"), ("INDETERMINATE", "i")])
+def test_doubts_pass_and_are_marked(memory: Bench, status: str, letter: str) -> None:
+    memory.verdicts[CASE] = verdict(status)
+    result = memory.run()
+    result.assert_outcomes(passed=2)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([f"benchmarks/test_host_memory.py {letter}.*"])
+    memory.run("-v").stdout.fnmatch_lines([f"*copy?node0? {status} (remote node slow)*"])
+
+
+@pytest.mark.parametrize("status", ["WARN", "INDETERMINATE"])
+def test_strict_verdicts_make_doubts_fail(memory: Bench, status: str) -> None:
+    memory.verdicts[CASE] = verdict(status)
+    result = memory.run("--strict-verdicts")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["  next: move the card to the other socket"])
+
+
+def test_what_cannot_be_measured_is_skipped_with_the_reason(memory: Bench) -> None:
+    memory.answers[CASE] = Unavailable("GPU 0 is in exclusive mode")
+    result = memory.run("-rs", "-W", "error")
+    result.assert_outcomes(passed=1, skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED*GPU 0 is in exclusive mode"])
+
+
+def test_junit_has_verdict_and_cause(memory: Bench) -> None:
+    memory.verdicts[CASE] = verdict("WARN")
+    memory.run("--junitxml=out.xml")
+    root = ElementTree.parse(memory.path / "out.xml")
+    found = [{p.get("name"): p.get("value") for p in case.iter("property")} for case in root.iter("testcase")]
+    assert found == [{"verdict": "WARN", "cause": "remote_node_slow"}, {"verdict": "PASS", "cause": "healthy"}]
+
+
+def test_a_whole_run_is_complete_and_its_engine_closed(memory: Bench) -> None:
+    assert memory.run().ret == 0
+    assert memory.report.complete
+    assert memory.engine is not None
+    assert memory.engine.closed
+
+
+def test_ctrl_c_leaves_an_incomplete_run_and_pytests_status(memory: Bench) -> None:
+    memory.answers[OTHER] = KeyboardInterrupt()
+    result = memory.run("--benchmark-json=out.json", "-W", "error")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert "not used at all" not in result.stdout.str()
+    assert not memory.report.complete
+    assert memory.cases == [CASE]
+    assert memory.engine is not None
+    assert memory.engine.closed
+    assert list(memory.json()) == [CASE]
+
+
+def test_stopping_at_the_first_failure_is_incomplete(memory: Bench) -> None:
+    memory.verdicts[CASE] = verdict("FAIL")
+    assert memory.run("-x").ret == pytest.ExitCode.TESTS_FAILED
+    assert (memory.report.planned, len(memory.report.results), memory.report.complete) == (2, 1, False)
+
+
+def test_a_bug_in_a_benchmark_is_an_ordinary_failure_and_incomplete(memory: Bench) -> None:
+    memory.write(host_memory=MEMORY + "\ndef test_bug(check):\n    raise TypeError('bug')\n")
+    result = memory.run("-W", "error")
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*TypeError: bug*"])
+    assert not memory.report.complete
+
+
+def test_nothing_measured_is_exit_status_5(memory: Bench) -> None:
+    memory.answers[CASE] = memory.answers[OTHER] = Unavailable("no memory")
+    assert memory.run().ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert memory.report.complete
+
+
+def test_nothing_measured_beside_other_tests_is_no_error(memory: Bench) -> None:
+    memory.answers[CASE] = memory.answers[OTHER] = Unavailable("no memory")
+    memory.write(other="def test_one(): pass")
+    assert memory.run().ret == 0
+
+
+def test_a_hang_everywhere_is_a_failure_not_status_5(memory: Bench) -> None:
+    memory.answers[CASE] = memory.answers[OTHER] = MeasureError("hang", "no answer within 5 s")
+    assert memory.run().ret == pytest.ExitCode.TESTS_FAILED
+    assert memory.report.complete
+
+
+def test_a_full_disk_ends_the_run_with_one_sentence(memory: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    from suite.errors import StoreError
+    from suite.store.journal import Journal
+
+    def full(*_arguments: object) -> None:
+        raise StoreError("cannot write run.jsonl (no space left on device): free some space")
+
+    monkeypatch.setattr(Journal, "append", full)
+    result = memory.run()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    text = result.stdout.str() + result.stderr.str()
+    assert "free some space" in text
+    assert "Traceback" not in text
+
+
+def test_the_summary_ends_with_where_the_report_is(memory: Bench) -> None:
+    result = memory.run()
+    result.stdout.fnmatch_lines(["*= lanecheck =*", "*", f"report: {memory.folders[-1]}/report.md"])
+
+
+def test_the_header_says_which_machine_and_which_effort(memory: Bench) -> None:
+    memory.run("--effort=full").stdout.fnmatch_lines(
+        ["lanecheck *: 2 × Example GPU, 2 NUMA nodes, Example CPU; effort full"]
+    )
+    memory.machine = NO_GPU
+    memory.run().stdout.fnmatch_lines(["lanecheck *: no GPU (no NVIDIA driver is loaded), 2 NUMA nodes*; effort quick"])
+
+
+def test_quiet_is_quieter(memory: Bench) -> None:
+    memory.write(
+        host_copy="def test_host_to_device(check, gpu, size):\n    check('host_to_device', gpus=(gpu,), bytes=size)\n"
+    )
+    plain, quiet, quieter = (memory.run("--sizes=8", *option).stdout.str() for option in ((), ("-q",), ("-qq",)))
+    assert plain.count("Host memory") > quiet.count("Host memory") > quieter.count("Host memory")
+    assert "report: " in quieter
+
+
+def test_logs_have_each_groups_table_as_it_ends(memory: Bench) -> None:
+    memory.write(other=MEMORY)
+    lines = memory.run().outlines
+    table = next(i for i, line in enumerate(lines) if line.startswith("Host memory"))
+    assert table < next(i for i, line in enumerate(lines) if line.startswith("benchmarks/test_other.py"))
+    assert not any("\x1b" in line for line in lines)
