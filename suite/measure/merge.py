@@ -12,7 +12,7 @@ from suite.records.case import LinkWatch, Placement, Plan, Samples
 
 def samples(plan: Plan, answers: Sequence[Answer], watch: LinkWatch | None = None) -> Samples:
     """Samples of the answers, in rank order. Raises Unavailable or MeasureError where a rank could not measure."""
-    _refuse(answers)
+    refuse(answers)
     rounds = _rounds(answers)
     first = answers[0]
     return Samples(
@@ -66,7 +66,8 @@ def _common(nodes: Sequence[int | None]) -> int | None:
     return nodes[0] if len(set(nodes)) == 1 else None
 
 
-def _refuse(answers: Sequence[Answer]) -> None:
+def refuse(answers: Sequence[Answer]) -> None:
+    """Raises Unavailable or MeasureError where a rank could not measure."""
     for rank, answer in enumerate(answers):
         if answer.unavailable:
             raise Unavailable(answer.unavailable)

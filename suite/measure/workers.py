@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from suite.errors import MeasureError, Unavailable
-from suite.measure import merge, watch
+from suite.measure import merge, nccl_log, watch
 from suite.measure.pool import Pool
 from suite.records.case import LinkReading, Plan, Samples
 
@@ -37,6 +39,7 @@ class WorkerEngine:
         self._key: tuple[Any, ...] = ()
         self._pools_started = 0
         self._lost: dict[int, str] = {}
+        self._logs: dict[tuple[Any, ...], nccl_log.Log] = {}
 
     def measure(self, plan: Plan) -> Samples:
         """What was measured. Raises MeasureError (hang, crash, error) or Unavailable (with the reason)."""
@@ -44,7 +47,9 @@ class WorkerEngine:
         try:
             if plan.watch and self._watcher is not None and plan.addresses:
                 return self._watched(plan, self._watcher)
-            return merge.samples(plan, self._pool_for(plan).call(plan))
+            taken = self._log(plan).transport(plan.operation, plan.bytes) if plan.backend == "nccl" else None
+            measured = merge.samples(plan, self._pool_for(plan).call(plan))
+            return replace(measured, transport=taken or measured.transport)
         except MeasureError as error:
             self._lost.update(dict.fromkeys(error.lost_gpus, plan.case))
             raise
@@ -78,6 +83,22 @@ class WorkerEngine:
             readings = watcher.stop()
         seen = watch.summarise(readings.get(plan.addresses[0], ()), merge.window(answers))
         return merge.samples(plan, answers, seen)
+
+    def _log(self, plan: Plan) -> nccl_log.Log:
+        """What NCCL says that it takes, from an untimed pass over many sizes by workers of their own.
+
+        NCCL reads its debug variables once in a process, and writing the log slows every call.
+        """
+        key = (pool_key(plan), plan.operation, plan.dtype)
+        if key not in self._logs:
+            # Not in the run's folder: the log names hosts and addresses.
+            with tempfile.TemporaryDirectory(prefix="lanecheck-nccl-") as folder:
+                debug = (*nccl_log.VARIABLES, ("NCCL_DEBUG_FILE", f"{folder}/%p"))
+                logged = replace(plan, rounds=0, graph=False, variables=(*plan.variables, *debug))
+                merge.refuse(self._pool_for(logged).call(logged))
+                texts = [file.read_text(errors="replace") for file in sorted(Path(folder).iterdir())]
+            self._logs[key] = nccl_log.parse(*texts)
+        return self._logs[key]
 
     def _refuse_lost(self, plan: Plan) -> None:
         for gpu in plan.gpus:

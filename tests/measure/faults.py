@@ -7,6 +7,7 @@ import signal
 import stat
 import time
 from contextlib import suppress
+from pathlib import Path
 
 from suite.errors import Unavailable
 from suite.measure.answer import Answer, Rank
@@ -100,6 +101,37 @@ def tells_its_surroundings(_plan: Plan, _rank: Rank) -> Answer:
     names = ("CUDA_DEVICE_ORDER", "NCCL_P2P_DISABLE", "FROM_THE_PARENT")
     cpus = ",".join(map(str, sorted(os.sched_getaffinity(0))))
     return Answer(seconds=(1.0,), notes=(*(f"{n}={os.environ.get(n)}" for n in names), f"cpus={cpus}"))
+
+
+def dies_within_an_allreduce(plan: Plan, rank: Rank) -> Answer:
+    """In a real process group: the others' connections break before the parent sees the death."""
+    return _leaves_an_allreduce(plan, rank, signal.SIGKILL)
+
+
+def stops_within_an_allreduce(plan: Plan, rank: Rank) -> Answer:
+    return _leaves_an_allreduce(plan, rank, signal.SIGSTOP)
+
+
+def _leaves_an_allreduce(plan: Plan, rank: Rank, how: signal.Signals) -> Answer:
+    import torch
+    import torch.distributed as dist
+
+    if is_bad(rank):
+        os.kill(os.getpid(), how)
+    dist.all_reduce(torch.zeros(1 << 20))
+    return fine(plan, rank)
+
+
+def writes_a_log_as_nccl_does(plan: Plan, rank: Rank) -> Answer:
+    """In the untimed pass (no rounds) into the file that NCCL's variables name; the timed workers must have none."""
+    name = os.environ.get("NCCL_DEBUG_FILE")
+    if plan.rounds:
+        return Answer(seconds=(0.1,) * plan.rounds, engine="nccl", verified=True, notes=(f"log {name}",))
+    assert name is not None
+    choice = f"AllReduce: {plan.bytes} Bytes -> Algo RING proto LL"
+    edge = f"Channel 00/0 : {rank.rank}[0] -> 9[1] via SHM/direct"
+    Path(name.replace("%p", str(os.getpid()))).write_text(f"{choice}\n{edge}\n")
+    return Answer()
 
 
 def is_bad(rank: Rank) -> bool:

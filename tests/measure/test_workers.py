@@ -24,6 +24,7 @@ from tests.measure.conftest import ROOT, plan
 
 Make = Callable[..., WorkerEngine]
 PAIR: dict[str, Any] = {"world_size": 2}
+GLOO: dict[str, Any] = {"backend": "gloo", "engine": "gloo", **PAIR}
 # Far above what a failure takes, far below what the faulty handlers would sleep.
 BOUND_S = 30.0
 
@@ -271,6 +272,43 @@ def test_a_watched_plan_is_watched_and_the_watch_ends_after_a_failure_too(engine
     assert samples.watch.idle == LinkState(2.5, 16)
     failure(engine, **fields)
     assert watcher.calls == [("0000:01:00.0",), "stop"] * 2
+
+
+def test_nccls_log_is_read_in_an_untimed_pass_by_other_workers(engine_with: Make) -> None:
+    engine = engine_with(allreduce="writes_a_log_as_nccl_does")
+    samples = engine.measure(plan("allreduce", backend="nccl", gpus=(0, 1), **PAIR))
+    assert samples.notes == ("log None",)
+    assert samples.transport is not None
+    assert samples.transport.algorithm == "Ring"
+    assert samples.transport.edges == ("r0>r9 SHM/direct", "r1>r9 SHM/direct")
+
+
+def test_a_hang_in_the_untimed_pass_is_the_cases_own(engine_with: Make) -> None:
+    engine = engine_with(allreduce="hangs")
+    for _ in range(2):
+        with pytest.raises(MeasureError) as caught:
+            engine.measure(plan("allreduce", backend="nccl", gpus=(0, 1), deadline_s=0.5, **PAIR))
+        assert caught.value.kind == "hang"
+    assert workers() == set()
+
+
+def test_a_rank_that_is_killed_within_an_allreduce_is_named_and_the_next_case_works(engine_with: Make) -> None:
+    engine = engine_with(broadcast="dies_within_an_allreduce")
+    engine.measure(plan("allreduce", **GLOO))
+    with pytest.raises(MeasureError) as caught:
+        engine.measure(plan("broadcast", **GLOO))
+    assert str(caught.value).startswith("rank 1 was ended by SIGKILL")
+    assert workers() == set()
+    assert engine.measure(plan("allreduce", **GLOO)).verified is True
+
+
+def test_a_rank_that_stops_within_an_allreduce_is_named(engine_with: Make) -> None:
+    engine = engine_with(broadcast="stops_within_an_allreduce")
+    engine.measure(plan("allreduce", **GLOO))
+    with pytest.raises(MeasureError) as caught:
+        engine.measure(plan("broadcast", **GLOO, deadline_s=2))
+    assert str(caught.value).startswith("no answer within 2 s: rank 1 is stopped, rank 0 is ")
+    assert workers() == set()
 
 
 def _until(condition: Callable[[], bool]) -> None:
