@@ -54,6 +54,11 @@ class Host:
         """Page-locked: copies run without the host's help."""
         return self.memory != "pageable"
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which huge pages were got, where they were asked for."""
+        return (f"huge pages: {self.placed.pages}",) if self.placed is not None and self.memory == "huge" else ()
+
     def prove(self) -> Placement:
         """Where its pages lie now."""
         if self.placed is not None:

@@ -112,7 +112,7 @@ def one_way(session: Session, plan: Plan) -> Answer:
         placement=placed.proof(),
         iterations=load.count,
         counted=COUNTED,
-        notes=notes + gate_notes(samples, way.host),
+        notes=notes + way.host.notes + gate_notes(samples, way.host),
     )
 
 
@@ -128,7 +128,7 @@ def both_ways(session: Session, plan: Plan) -> Answer:
     up, _ = cuda_timing.rounds(session.devices, plan, to_host, [to_device])
     wrong = first_difference(session, plan, ways)
     return Answer(
-        seconds=tuple(together(a.seconds, b.seconds) for a, b in zip(down, up, strict=True)),
+        seconds=tuple(together(a.seconds, b.seconds) for a, b in zip(down, up, strict=False)),
         clock="cuda-event",
         engine=plan.engine,
         verified=wrong is None,
@@ -137,7 +137,10 @@ def both_ways(session: Session, plan: Plan) -> Answer:
         placement=placed.proof(),
         iterations=load.count,
         counted=f"{COUNTED}; both directions added",
-        notes=notes + gate_notes((*down, *up), inward.host) + both_ways_notes(device, plan, (*down, *up)),
+        notes=notes
+        + inward.host.notes
+        + gate_notes((*down, *up), inward.host)
+        + both_ways_notes(device, plan, (*down, *up)),
     )
 
 

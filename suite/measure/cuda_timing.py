@@ -16,6 +16,8 @@ from suite.records.case import Plan
 MOST_QUEUED = 900
 SHORTEST_SAMPLE_S = 100e-6  # events resolve about 0.5 µs (CUDA Runtime API reference, cudaEventElapsedTime)
 WARM_UP_S = 0.3
+FEWEST_ROUNDS = 2
+SHARE_BESIDE = 1 / 8  # with copies beside it that last twice as long, and both directions measured in turn
 NVBANDWIDTH_WARM_UP = 4  # copies before the timed ones, behind the same gate
 
 
@@ -117,11 +119,11 @@ def _outlasts(devices: Devices, measured: Work, work: Work, start: int, total: f
     return work.device.index != measured.device.index or devices.runtime.elapsed(start, end) >= total
 
 
-def fitting(plan: Plan, seconds: float, operations: int = 1) -> Load:
+def fitting(plan: Plan, seconds: float, operations: int = 1, share: float = 1.0) -> Load:
     """How many operations of this length make a sample: the plan's, more where they would be over in 100 µs, fewer
-    where a slow path would outlast the deadline."""
+    where a slow path would outlast its share of the deadline."""
     most = max(1, MOST_QUEUED // operations)
-    longest = plan.deadline_s / 3 / (plan.rounds + 1)
+    longest = share * plan.deadline_s / 3 / (plan.rounds + 1)
     count = max(plan.iterations, int(2 * SHORTEST_SAMPLE_S / seconds))
     count = max(1, min(count, int(longest / seconds), most))
     warm_up = NVBANDWIDTH_WARM_UP if NVBANDWIDTH_WARM_UP * seconds < longest / 4 else plan.warmup
@@ -129,19 +131,19 @@ def fitting(plan: Plan, seconds: float, operations: int = 1) -> Load:
 
 
 def wake(devices: Devices, works: Sequence[Work]) -> float:
-    """Runs the works until the link has had time to leave its power saving state, where nothing ran for a while.
+    """Runs every work once with no gate (what the driver sets up at a first copy may have to wait for the device), and
+    on until the link has had time to leave its power saving state, where nothing was copied for a while.
 
-    Returns seconds that one operation took at the end.
+    Returns about how many seconds one operation of the first work takes.
     """
-    if all(not w.device.asleep for w in works):
-        return pilot(devices, works[0])
-    end = time.monotonic() + WARM_UP_S
-    while time.monotonic() < end:
+    end = time.monotonic() + (WARM_UP_S if any(w.device.asleep for w in works) else 0.0)
+    while True:
         for work in works:
             work.repeat(1)
         for work in works:
             devices.runtime.synchronize(work.stream)
-    return pilot(devices, works[0])
+        if time.monotonic() >= end:
+            return pilot(devices, works[0])
 
 
 def pilot(devices: Devices, work: Work) -> float:
@@ -153,25 +155,26 @@ def pilot(devices: Devices, work: Work) -> float:
 
 def rounds(devices: Devices, plan: Plan, work: Work, beside: Sequence[Work] = ()) -> tuple[list[Sample], Load]:
     """plan.rounds samples of a work with others beside it, and how large they were. The others are given more to do
-    until they outlast it."""
-    load = fitting(plan, wake(devices, (work, *beside)), max(w.operations for w in (work, *beside)))
-    if not beside:
-        return [sample(devices, work, load) for _ in range(plan.rounds)], load
-    load = outlasting(devices, work, load, beside)
-    return [sample(devices, work, load, beside) for _ in range(plan.rounds)], load
+    until they outlast it. On a path so slow that the deadline is near, fewer samples."""
+    operations = max(w.operations for w in (work, *beside))
+    load = fitting(plan, wake(devices, (work, *beside)), operations, SHARE_BESIDE if beside else 1.0)
+    if beside:
+        load = outlasting(devices, work, load, beside)
+    end = time.monotonic() + plan.deadline_s / (6 if beside else 3)
+    samples: list[Sample] = []
+    while len(samples) < plan.rounds and (len(samples) < FEWEST_ROUNDS or time.monotonic() < end):
+        samples.append(sample(devices, work, load, beside))
+    return samples, load
 
 
 def outlasting(devices: Devices, work: Work, load: Load, beside: Sequence[Work]) -> Load:
     """The load with enough beside it: twice the copies (as nvbandwidth), or up to eight times where that is not
     enough."""
+    tried = load
     operations = max(w.operations for w in (work, *beside))
     for factor in (2, 4, 8):
-        against = factor * (load.count + 1)
-        count = load.count
-        if against * operations > MOST_QUEUED:
-            against = MOST_QUEUED // operations
-            count = max(1, against // factor)
-        tried = replace(load, count=count, against=against)
+        against = min(factor * load.count, max(1, MOST_QUEUED // operations))
+        tried = replace(load, count=min(load.count, max(1, against // factor)), against=against)
         if sample(devices, work, tried, beside).outlasted:
-            return tried
+            break
     return tried

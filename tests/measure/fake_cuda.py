@@ -49,11 +49,27 @@ class Gpu:
 
 
 @dataclass
+class _Mark:
+    """One recording of an event: the stream it was queued on, and when it passed."""
+
+    stream: int
+    time: float | None = None
+
+
+@dataclass
+class _Event:
+    """An event. mark: its latest recording; waits mean the recording that was the latest when they were queued."""
+
+    device: int
+    mark: _Mark | None = None
+
+
+@dataclass
 class _Operation:
     """Something queued. run: what it does, answering how long it takes (None: it cannot go on yet)."""
 
     run: Callable[[float], float | None]
-    event: _Event | None = None
+    mark: _Mark | None = None
 
 
 @dataclass
@@ -61,13 +77,6 @@ class _Stream:
     device: int
     time: float = 0.0
     queue: deque[_Operation] = field(default_factory=deque)
-
-
-@dataclass
-class _Event:
-    device: int
-    stream: int | None = None
-    time: float | None = None
 
 
 class FakeApi:
@@ -238,12 +247,10 @@ class FakeApi:
 
     def streamWaitEvent(self, stream: int, event: int) -> None:
         self._log("streamWaitEvent", stream, event)
-        waited = self._events[event]
+        mark = self._events[event].mark
 
-        def run(now: float) -> float | None:
-            if waited.stream is not None and waited.time is None:
-                self._run(waited.stream, until=waited)
-            return max(0.0, (waited.time or 0.0) - now)
+        def run(now: float) -> float:
+            return max(0.0, self._passed(mark) - now)
 
         self._queue(stream, run)
 
@@ -259,25 +266,23 @@ class FakeApi:
 
     def eventRecord(self, event: int, stream: int) -> None:
         self._log("eventRecord", event, stream)
-        mark = self._events[event]
-        if mark.device != self._streams[stream].device:
+        recorded = self._events[event]
+        if recorded.device != self._streams[stream].device:
             raise FakeError(400)
-        mark.stream, mark.time = stream, None
-        self._queue(stream, lambda _time: 0.0, mark)
+        recorded.mark = _Mark(stream)
+        self._queue(stream, lambda _time: 0.0, recorded.mark)
 
     def eventSynchronize(self, event: int) -> None:
         self._log("eventSynchronize", event)
-        mark = self._events[event]
-        if mark.stream is not None and mark.time is None:
-            self._run(mark.stream, until=mark)
+        self._passed(self._events[event].mark)
 
     def eventElapsedTime(self, start: int, end: int) -> float:
         before, after = self._events[start], self._events[end]
-        if before.device != after.device:
+        if before.device != after.device or before.mark is None or after.mark is None:
             raise FakeError(400)
-        if before.time is None or after.time is None:
+        if before.mark.time is None or after.mark.time is None:
             raise FakeError(600)
-        return (after.time - before.time) * 1e3
+        return (after.mark.time - before.mark.time) * 1e3
 
     # Peers and other processes
 
@@ -341,13 +346,23 @@ class FakeApi:
 
         return run
 
-    def _queue(self, stream: int, run: Callable[[float], float | None], event: _Event | None = None) -> None:
+    def _queue(self, stream: int, run: Callable[[float], float | None], mark: _Mark | None = None) -> None:
         queue = self._streams[stream].queue
-        assert len(queue) < 1000, "more than 1,000 operations are queued: a real stream would block here"
-        queue.append(_Operation(run, event))
+        if len(queue) >= 1000:  # a full stream makes the host wait; behind a closed gate that never ends
+            self._run(stream)
+        queue.append(_Operation(run, mark))
 
-    def _run(self, handle: int, until: _Event | None = None) -> None:
-        """Executes a stream's queue, up to an event."""
+    def _passed(self, mark: _Mark | None) -> float:
+        """When a recording passed, after running its stream that far; 0 for an event that was never recorded."""
+        if mark is None:
+            return 0.0
+        if mark.time is None:
+            self._run(mark.stream, until=mark)
+        assert mark.time is not None
+        return mark.time
+
+    def _run(self, handle: int, until: _Mark | None = None) -> None:
+        """Executes a stream's queue, up to a recording."""
         stream = self._streams[handle]
         while stream.queue:
             operation = stream.queue[0]
@@ -355,9 +370,9 @@ class FakeApi:
             assert taken is not None, "waiting for a stream behind a closed gate: a real GPU would wait for ever"
             stream.queue.popleft()
             stream.time += taken
-            if operation.event is not None:
-                operation.event.time = stream.time
-                if operation.event is until:
+            if operation.mark is not None:
+                operation.mark.time = stream.time
+                if operation.mark is until:
                     return
 
     def latest(self) -> float:
