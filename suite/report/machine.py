@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from suite.records.machine import Gpu, GpuPair, LinkState, Machine, NumaNode
 from suite.records.path import path_to_root, slowest_hop
 from suite.report.pci_tree import Line, coloured, lines
-from suite.report.remarks import remarks
+from suite.report.remarks import pair_names, ranges, remarks
 from suite.units import GIB, format_bytes
+
+# Columns of the GPU table in the order in which a narrow terminal loses them; the tree shows the address again.
+_LEAST = ("BAR1", "power", "used by", "address", "state")
 
 
 def render(machine: Machine, *, width: int = 100, colour: bool = False) -> str:
     """Many lines, none wider than `width` characters (colour codes not counted)."""
     blocks = [
         _heading(machine, width),
-        _table(_gpu_rows(machine)),
+        _table(_fitting(_gpu_rows(machine), width)),
         _pairs(machine),
         [_tree_line(line, colour, width) for line in lines(machine)],
         _table(_node_rows(machine)),
@@ -78,15 +81,11 @@ def _gpu_row(machine: Machine, gpu: Gpu) -> list[str]:
 
 
 def _pairs(machine: Machine) -> list[str]:
-    """Pairs that are alike share a line: '0-1, 2-3: PIX, P2P OK'."""
-    groups: dict[str, list[str]] = {}
+    """Pairs that are alike share a line: 'PIX, P2P OK: GPU pairs 0-1 and 2-3'."""
+    groups: dict[str, list[GpuPair]] = {}
     for pair in machine.pairs:
-        groups.setdefault(_pair_text(pair), []).append(f"{pair.first}-{pair.second}")
-    everyone = len(machine.pairs)
-    return [
-        f"GPU pairs {'(all ' + str(everyone) + ')' if len(who) == everyone > 1 else ', '.join(who)}: {text}"
-        for text, who in groups.items()
-    ]
+        groups.setdefault(_pair_text(pair), []).append(pair)
+    return [f"{text}: {pair_names(pairs, len(machine.pairs))}" for text, pairs in groups.items()]
 
 
 def _pair_text(pair: GpuPair) -> str:
@@ -133,17 +132,6 @@ def _software(machine: Machine) -> str:
     return ", ".join(f"{name} {version}" for name, version in said.items() if version) or "nothing is known"
 
 
-def ranges(numbers: Iterable[int]) -> str:
-    """(0, 1, 2, 5) as '0-2,5'."""
-    parts: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if parts and parts[-1][1] == number - 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
-
-
 def _tree_line(line: Line, colour: bool, width: int) -> str:
     """The tree's line with its link at the right of the text, coloured by state."""
     if line.state is None:
@@ -161,6 +149,17 @@ def _link_label(now: LinkState, possible: LinkState) -> str:
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)] if rows else []
     return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _fitting(rows: list[list[str]], width: int) -> list[list[str]]:
+    """Without the columns that matter least, until the rest fits."""
+    for name in _LEAST:
+        lines = _table(rows)
+        if not lines or max(map(len, lines)) <= width:
+            break
+        place = rows[0].index(name)
+        rows = [row[:place] + row[place + 1 :] for row in rows]
+    return rows
 
 
 def _wrapped(mark: str, text: str, width: int) -> list[str]:

@@ -5,7 +5,7 @@ Nothing here is a verdict: links are judged under load, and an idle link may run
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from suite.records import p2p
 from suite.records.machine import Gpu, GpuPair, Hop, Machine, NumaNode, PciFunction
@@ -60,6 +60,28 @@ def listed(names: Iterable[object]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""
 
 
+def pair_names(pairs: Sequence[GpuPair], everyone: int) -> str:
+    """'every GPU pair', '0-1 and 2-3', or for many '16 pairs between GPUs 0-3 and 4-7'."""
+    if len(pairs) == everyone > 1:
+        return "every GPU pair"
+    if len(pairs) <= 4:
+        return f"GPU pair{'s' if len(pairs) > 1 else ''} {listed(f'{p.first}-{p.second}' for p in pairs)}"
+    firsts, seconds = {p.first for p in pairs}, {p.second for p in pairs}
+    between = f"{ranges(firsts)} and {ranges(seconds)}" if not firsts & seconds else ranges(firsts | seconds)
+    return f"{len(pairs)} pairs {'between' if not firsts & seconds else 'among'} GPUs {between}"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """(0, 1, 2, 5) as '0-2,5'."""
+    parts: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+
+
 def _links(machine: Machine) -> Iterator[str]:
     paths = [path_to_root(machine, f.address) for f in devices(machine)]
     alike: dict[str, list[str]] = {}
@@ -106,46 +128,51 @@ def _errors(machine: Machine) -> Iterator[str]:
 
 
 def _gpus(machine: Machine) -> Iterator[str]:
+    alike: dict[str, list[str]] = {}
     for gpu in machine.gpus:
-        who = f"GPU {gpu.index}"
-        yield from (f"{who}: {note}" for note in gpu.notes)
-        if gpu.bar1_bytes and gpu.memory_bytes and gpu.bar1_bytes <= 256 * MIB and gpu.memory_bytes > GIB:
-            size = f"{gpu.memory_bytes / GIB:.0f} GiB"
-            mapped = format_bytes(gpu.bar1_bytes)
-            yield f"{who}: only {mapped} of {size} are mapped (BAR1): enable resizable BAR for P2P."
-        if gpu.nvlinks and not any(link.active for link in gpu.nvlinks):
-            yield f"{who} has {len(gpu.nvlinks)} NVLinks and none is active: no bridge is fitted, or it is not seated."
-        if gpu.processes:
-            yield f"{who} is used by {gpu.processes} process(es): measurements compete with them."
-        if gpu.compute_mode == "prohibited":
-            yield f"{who}: compute mode is 'prohibited': nothing can run on it (nvidia-smi -c 0)."
-        if gpu.mig:
-            yield f"{who}: MIG is on: fewer copy engines, no P2P."
-        if gpu.virtualization == "vgpu":
-            yield f"{who} is a virtual GPU: its link belongs to the host."
-        if gpu.c2c:
-            yield f"{who} is joined to its CPU by C2C: the PCIe model does not apply to host copies."
+        for sentence in (*gpu.notes, *_gpu_remarks(gpu)):
+            alike.setdefault(sentence, []).append(f"GPU {gpu.index}")
+    for sentence, who in alike.items():
+        yield f"{listed(who)}: {sentence}"
+
+
+def _gpu_remarks(gpu: Gpu) -> Iterator[str]:
+    if gpu.bar1_bytes and gpu.memory_bytes and gpu.bar1_bytes <= 256 * MIB and gpu.memory_bytes > GIB:
+        mapped, memory = format_bytes(gpu.bar1_bytes), f"{gpu.memory_bytes / GIB:.0f} GiB"
+        yield f"only {mapped} of {memory} are mapped (BAR1): enable resizable BAR for P2P."
+    if gpu.nvlinks and not any(link.active for link in gpu.nvlinks):
+        yield f"{len(gpu.nvlinks)} NVLinks and none is active: no bridge is fitted, or it is not seated."
+    if gpu.processes:
+        yield f"used by {gpu.processes} process{'' if gpu.processes == 1 else 'es'}: measurements compete with that."
+    if gpu.compute_mode == "prohibited":
+        yield "compute mode is 'prohibited': nothing can run on it (nvidia-smi -c 0)."
+    if gpu.mig:
+        yield "MIG is on: fewer copy engines, no P2P."
+    if gpu.virtualization == "vgpu":
+        yield "a virtual GPU: its link belongs to the host."
+    if gpu.c2c:
+        yield "joined to its CPU by C2C: the PCIe model does not apply to host copies."
 
 
 def _pairs(machine: Machine) -> Iterator[str]:
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, list[GpuPair]] = {}
     for pair in machine.pairs:
         for sentence in _pair_remarks(machine, pair):
-            groups.setdefault(sentence, []).append(f"{pair.first}-{pair.second}")
-    everyone = len(machine.pairs)
-    for sentence, who in groups.items():
-        yield sentence.format(who="every GPU pair" if len(who) == everyone > 1 else f"GPU pair {listed(who)}")
+            groups.setdefault(sentence, []).append(pair)
+    for sentence, pairs in groups.items():
+        who = pair_names(pairs, len(machine.pairs))
+        yield f"{who[0].upper()}{who[1:]}: {sentence}"
 
 
 def _pair_remarks(machine: Machine, pair: GpuPair) -> Iterator[str]:
     if pair.topology and pair.topology_nvml and pair.topology != pair.topology_nvml:
-        yield f"{{who}}: {pair.topology} by the PCI tree, {pair.topology_nvml} by NVML."
+        yield f"{pair.topology} by the PCI tree, {pair.topology_nvml} by NVML."
     if (pair.topology or pair.topology_nvml) == "SYS" and not pair.nvlinks:
-        yield f"{{who}}: the path crosses {_crossing(machine, pair)}."
+        yield f"the path crosses {_crossing(machine, pair)}."
     statuses = {"read": pair.p2p_read, "write": pair.p2p_write}
     for status in dict.fromkeys(s for s in statuses.values() if s not in (None, "OK")):
         what = listed(name for name, found in statuses.items() if found == status)
-        yield f"{{who}}: no P2P {what} ({status}): {p2p.meaning(status)}; copies are staged through host memory."
+        yield f"no P2P {what} ({status}): {p2p.meaning(status)}; copies are staged through host memory."
 
 
 def _crossing(machine: Machine, pair: GpuPair) -> str:
