@@ -168,8 +168,12 @@ def performance_state(nvml: Nvml, handle: object) -> int | None:
 
 def _gpus(nvml: Nvml, answers: Answers) -> Iterator[Answers]:
     handles: dict[int, object] = {}
-    for index in range(nvml.number("DeviceGetCount_v2") or 0):
-        handle = nvml.ask("DeviceGetHandleByIndex_v2", index)
+    count = nvml.number("DeviceGetCount")
+    if count is None:
+        yield replace(answers, problem="error", problem_text="it does not say how many GPUs there are", complete=True)
+        return
+    for index in range(count):
+        handle = nvml.ask("DeviceGetHandleByIndex", index)
         if handle is None:
             answers = replace(answers, problem="error", problem_text=f"GPU {index} does not answer")
             continue
@@ -259,7 +263,7 @@ def _nvlinks(nvml: Nvml, handle: object) -> Iterator[NvLink]:
         active = nvml.number("DeviceGetNvLinkState", handle, index)
         if active is None:
             continue
-        remote = nvml.ask("DeviceGetNvLinkRemotePciInfo_v2", handle, index) if active else None
+        remote = nvml.ask("DeviceGetNvLinkRemotePciInfo", handle, index) if active else None
         kind = nvml.number("DeviceGetNvLinkRemoteDeviceType", handle, index) if active else None
         yield NvLink(
             index=index,

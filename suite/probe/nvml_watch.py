@@ -71,7 +71,7 @@ class _Gpus:
 
     def __init__(self, source: nvml.Nvml, addresses: Sequence[str]) -> None:
         self.nvml = source
-        found = {a: source.ask("DeviceGetHandleByPciBusId_v2", a.encode()) for a in addresses}
+        found = {a: source.ask("DeviceGetHandleByPciBusId", a.encode()) for a in addresses}
         self.handles = {a: handle for a, handle in found.items() if handle is not None}
         self.events = {a: self._events(handle) for a, handle in self.handles.items()}
         self.xids: dict[str, list[int]] = {a: [] for a in self.handles}

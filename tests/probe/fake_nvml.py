@@ -48,8 +48,8 @@ def two_gpus(**more: Any) -> FakeNvml:
     calls: dict[str, Any] = {
         "SystemGetDriverVersion": "580.95.05",
         "SystemGetCudaDriverVersion_v2": 13000,
-        "DeviceGetCount_v2": 2,
-        "DeviceGetHandleByIndex_v2": lambda index: index,
+        "DeviceGetCount": 2,
+        "DeviceGetHandleByIndex": lambda index: index,
         "DeviceGetName": b"NVIDIA H200",
         "DeviceGetPciInfo_v3": lambda h: SimpleNamespace(busId=f"00000000:0{h + 1}:00.0", pciDeviceId=0x233510DE),
         "DeviceGetCurrPcieLinkGeneration": 1,

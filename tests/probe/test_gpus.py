@@ -83,7 +83,7 @@ def test_nvlinks_have_rates_remotes_and_count_between_gpus() -> None:
     said = {
         "DeviceGetNvLinkState": lambda _, i: 1 if i < 4 else (_ for _ in ()).throw(FakeNvml.NVMLError(3)),
         "DeviceGetNvLinkRemoteDeviceType": 0,
-        "DeviceGetNvLinkRemotePciInfo_v2": lambda h, _: SimpleNamespace(busId=f"00000000:0{2 - h}:00.0"),
+        "DeviceGetNvLinkRemotePciInfo": lambda h, _: SimpleNamespace(busId=f"00000000:0{2 - h}:00.0"),
         "DeviceGetNvLinkVersion": 4,
         "DeviceGetFieldValues": fields,
     }
@@ -110,7 +110,7 @@ def test_the_reason_why_nvml_does_not_start_is_kept(code: int, problem: str) -> 
 
 
 def test_a_driver_without_gpus_says_so() -> None:
-    assert answers(FakeNvml({"DeviceGetCount_v2": 0})).problem == "no_gpus"
+    assert answers(FakeNvml({"DeviceGetCount": 0})).problem == "no_gpus"
 
 
 def test_sysfs_adds_the_node_and_the_gpus_own_width() -> None:

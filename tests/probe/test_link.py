@@ -135,7 +135,7 @@ class _Thread(nvml_watch.NvmlThread):
 
 
 def test_nvml_answers_are_joined_to_the_reading_that_asked(tmp_path: Path) -> None:
-    card = two_gpus(DeviceGetHandleByPciBusId_v2=7, DeviceGetPcieReplayCounter=3, DeviceGetPerformanceState=2)
+    card = two_gpus(DeviceGetHandleByPciBusId=7, DeviceGetPcieReplayCounter=3, DeviceGetPerformanceState=2)
     thread = _Thread(card)
     assert thread.wait_until_ready(5)
     watched = watch.Watch(Tree(trees.write(tmp_path, trees.gpu(CARD))), [ADDRESS])
@@ -155,7 +155,7 @@ def test_a_hanging_nvml_leaves_sysfs_alone(tmp_path: Path) -> None:
         released.wait(30)
         return 1
 
-    thread = _Thread(two_gpus(DeviceGetHandleByPciBusId_v2=7, DeviceGetCurrPcieLinkWidth=hang))
+    thread = _Thread(two_gpus(DeviceGetHandleByPciBusId=7, DeviceGetCurrPcieLinkWidth=hang))
     assert thread.wait_until_ready(5)
     watched = watch.Watch(Tree(trees.write(tmp_path, trees.gpu(CARD))), [ADDRESS])
     for _ in range(4):
@@ -184,7 +184,7 @@ def test_xid_events_are_collected() -> None:
         return waiting.pop()
 
     said = {"EventSetCreate": 1, "DeviceRegisterEvents": 0, "EventSetWait_v2": wait}
-    thread = _Thread(two_gpus(DeviceGetHandleByPciBusId_v2=7, **said))
+    thread = _Thread(two_gpus(DeviceGetHandleByPciBusId=7, **said))
     assert thread.wait_until_ready(5)
     answers: list[LinkReading] = [thread.ask(slow=True)[ADDRESS] for _ in range(2)]
     assert [a.xids for a in answers] == [(79,), (79,)]
