@@ -39,7 +39,7 @@ def host_memory(title: str, results: Sequence[Result]) -> list[Table]:
         )
         for (cpus, source), row in sorted(rows.items(), key=lambda item: tuple(map(_or_last, item[0])))
     )
-    return [Table(f"{title}, GB/s", columns, made, _counted(results))]
+    return [Table(f"{title}, GB/s", columns, made, _counted(results), heat=True)]
 
 
 def peers(title: str, results: Sequence[Result]) -> list[Table]:
@@ -82,7 +82,8 @@ def _pairs(heading: str, results: Sequence[Result]) -> Table:
         (Cell(str(source)), *(cells.get((source, target), Cell("" if source == target else ".")) for target in ends))
         for source in ends
     )
-    return Table(heading, (Column("from\\to", "number"), *(Column(str(end), "number") for end in ends)), rows)
+    columns = (Column("from\\to", "number"), *(Column(str(end), "number") for end in ends))
+    return Table(heading, columns, rows, heat=True)
 
 
 def _target(result: Result) -> int | None:

@@ -35,12 +35,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """rows: as many cells as columns. notes: sentences below it. status of a row: the worst of its cells."""
+    """rows: as many cells as columns. notes: sentences below it. heat: its measured cells compare with each other, so
+    that HTML may shade them."""
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+    heat: bool = False
 
 
 def all_notes(table: Table) -> tuple[str, ...]:

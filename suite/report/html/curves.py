@@ -1,0 +1,239 @@
+"""Bandwidth and latency over sizes, log-log, with the ceilings as lines and each point shaped by its verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from suite import units
+from suite.records.case import COLLECTIVES, LATENCIES, Operation
+from suite.records.run import Result, Run, Status
+from suite.report.html import svg
+from suite.report.tables import groups, words
+from suite.report.tables.model import worst
+
+_WIDTH, _HEIGHT = 720.0, 420.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 84.0, 535.0, 14.0, 364.0
+_LINE = 16.0  # least distance of two labels
+_MOST_LABELS = 12
+_LEAST_SIZES = 3
+_CEILINGS = ("now", "platform", "device")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One path over its sizes. points: (bytes, value, verdict, case), ascending."""
+
+    name: str
+    points: tuple[tuple[int, float, Status | None, str], ...]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One picture. ceilings: (what it is, value), values in the unit of the points."""
+
+    title: str
+    caption: str
+    picture: Markup
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Values onto pixels, logarithmic."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        span = math.log(self.high / self.low) or 1.0
+        return self.start + (self.end - self.start) * math.log(max(value, self.low) / self.low) / span
+
+
+def charts(run: Run) -> list[Chart]:
+    """One chart for each operation that was measured at three sizes or more; for collectives one of latency too."""
+    made = []
+    for group in groups.names(run):
+        for (operation, backend), results in _by_operation(groups.members(run, group)).items():
+            title = f"{groups.title(group)}: {words.operation(operation)}" + (f", {backend}" if backend else "")
+            bandwidth = _curves(results, lambda r: r.bandwidth)
+            if bandwidth:
+                what = "busbw" if operation in COLLECTIVES else "bandwidth"
+                made.append(_chart(f"{title}, {what}", bandwidth, _ceilings(results), units.format_bandwidth))
+            if operation in COLLECTIVES and (times := _curves(results, lambda r: r.latency_s)):
+                made.append(_chart(f"{title}, latency", times, (), units.format_seconds))
+    return made
+
+
+def _by_operation(results: Iterable[Result]) -> dict[tuple[Operation, str | None], list[Result]]:
+    found: dict[tuple[Operation, str | None], list[Result]] = {}
+    for result in results:
+        if result.operation not in LATENCIES:
+            found.setdefault((result.operation, result.backend), []).append(result)
+    return found
+
+
+def _curves(results: Sequence[Result], value: Callable[[Result], float | None]) -> list[Curve]:
+    """One curve for each path that has a value at three sizes or more."""
+    paths: dict[str, list[tuple[int, float, Status | None, str]]] = {}
+    for result in results:
+        number = value(result)
+        if number is not None and number > 0 and result.bytes > 0:
+            paths.setdefault(_name(result), []).append((result.bytes, number, words.status(result), result.case))
+    return [
+        Curve(name, tuple(sorted(points, key=lambda p: p[0])))
+        for name, points in paths.items()
+        if len({size for size, *_ in points}) >= _LEAST_SIZES
+    ]
+
+
+def _name(result: Result) -> str:
+    """What tells this path apart from the others of its operation."""
+    if result.backend is not None:
+        parts = [f"{result.world_size} ranks", result.transport, "graph" if result.graph else None]
+    else:
+        parts = [
+            f"GPU {words.gpus(result)}" if result.gpus else None,
+            f"node {result.memory_node}" if result.memory_node is not None else None,
+            result.memory if result.memory not in (None, "pinned") else None,
+            result.transport,
+            f"chunks of {units.format_bytes(result.chunk_bytes)}" if result.chunk_bytes else None,
+        ]
+    return ", ".join(part for part in parts if part)
+
+
+def _ceilings(results: Sequence[Result]) -> tuple[tuple[str, float], ...]:
+    """The ceilings of all paths; equal ones (to three digits) share a line and its label."""
+    named: dict[str, tuple[dict[str, None], float]] = {}
+    for name in _CEILINGS:
+        for result in results:
+            value = getattr(result.limits, name) if result.limits else None
+            if value:
+                named.setdefault(f"{value:.3g}", ({}, value))[0][name] = None
+    lines = [("all ceilings" if len(names) == len(_CEILINGS) else ", ".join(names), v) for names, v in named.values()]
+    return tuple(sorted(lines, key=lambda line: -line[1])[:_MOST_LABELS])
+
+
+def _chart(
+    title: str, curves: Sequence[Curve], ceilings: Sequence[tuple[str, float]], shown: Callable[[float], str]
+) -> Chart:
+    sizes = [size for curve in curves for size, *_ in curve.points]
+    values = [value for curve in curves for _, value, *_ in curve.points] + [value for _, value in ceilings]
+    across = _Scale(min(sizes), max(sizes), _LEFT, _RIGHT)
+    up = _Scale(min(values) / 1.3, max(values) * 1.3, _BOTTOM, _TOP)
+    parts = [
+        *_grid_across(across, sorted(set(sizes))),
+        *_grid_up(up, shown),
+        *(_ceiling(name, value, up) for name, value in ceilings),
+        *(_line(curve, across, up) for curve in curves),
+        *(_points(curve, across, up, shown) for curve in curves),
+        *_labels(curves, ceilings, up, shown),
+    ]
+    return Chart(
+        title, _caption(curves, ceilings, shown), svg.picture(_WIDTH, _HEIGHT, title, *parts, class_="picture chart")
+    )
+
+
+def _grid_across(across: _Scale, sizes: Sequence[int]) -> Iterator[Markup]:
+    """A vertical line and a label for at most nine sizes, the largest one among them."""
+    step = math.ceil(len(sizes) / 9)
+    for size in sizes[::-1][::step]:
+        x = across(size)
+        yield svg.tag("line", x1=x, x2=x, y1=_TOP, y2=_BOTTOM, class_="grid")
+        yield svg.text(x, _BOTTOM + 18, units.format_bytes(size), class_="tick", text_anchor="middle")
+    yield svg.text((_LEFT + _RIGHT) / 2, _HEIGHT - 8, "size of one operation", class_="tick", text_anchor="middle")
+
+
+def _grid_up(up: _Scale, shown: Callable[[float], str]) -> Iterator[Markup]:
+    """Lines at 1, 2 and 5 of every decade; only the powers of ten where there are many decades."""
+    decades = math.log10(up.high / up.low)
+    decade = 10.0 ** math.floor(math.log10(up.low))
+    while decade <= up.high:
+        for factor in (1, 2, 5) if decades < 2.5 else (1,):
+            value = decade * factor
+            if up.low <= value <= up.high:
+                y = up(value)
+                yield svg.tag("line", x1=_LEFT, x2=_RIGHT, y1=y, y2=y, class_="grid")
+                yield svg.text(_LEFT - 6, y + 4, shown(value * (1 + 1e-12)), class_="tick", text_anchor="end")
+        decade *= 10
+
+
+def _ceiling(name: str, value: float, up: _Scale) -> Markup:
+    y = up(value)
+    kind = "platform" if name.startswith("platform") else "device" if name.startswith("device") else "now"
+    return svg.tag("line", x1=_LEFT, x2=_RIGHT, y1=y, y2=y, class_=f"ceiling {kind}")
+
+
+def _line(curve: Curve, across: _Scale, up: _Scale) -> Markup:
+    points = " ".join(f"{across(size):.1f},{up(value):.1f}" for size, value, *_ in curve.points)
+    return svg.tag("polyline", svg.tag("title", curve.name), points=points, class_="curve")
+
+
+def _points(curve: Curve, across: _Scale, up: _Scale, shown: Callable[[float], str]) -> Markup:
+    return svg.joined(
+        _point(across(size), up(value), status, f"{case}: {shown(value)}, {status or 'not judged'}")
+        for size, value, status, case in curve.points
+    )
+
+
+def _point(x: float, y: float, status: Status | None, title: str) -> Markup:
+    """PASS a small disc, WARN a triangle, FAIL a cross, anything else a square: told apart without colour."""
+    said = svg.tag("title", title)
+    shape = f"point s-{status or 'NONE'}"
+    if status == "PASS":
+        return svg.tag("circle", said, cx=x, cy=y, r=2.5, class_=shape)
+    if status == "FAIL":
+        path = f"M{x - 4.5:.1f} {y - 4.5:.1f}l9 9m0 -9l-9 9"
+    elif status == "WARN":
+        path = f"M{x:.1f} {y - 5:.1f}l5 9h-10z"
+    else:
+        path = f"M{x - 4:.1f} {y - 4:.1f}h8v8h-8z"
+    return svg.tag("path", said, d=path, class_=shape)
+
+
+def _labels(
+    curves: Sequence[Curve], ceilings: Sequence[tuple[str, float]], up: _Scale, shown: Callable[[float], str]
+) -> Iterator[Markup]:
+    """Words at the right edge for ceilings and curves, moved apart where they would overlap. Of many curves only those
+    that are not in order are named; all others are at the pointer."""
+    named = list(curves) if len(curves) <= 4 else [c for c in curves if _worst(c) not in (None, "PASS")][:_MOST_LABELS]
+    wanted = [(up(value), f"{name} {shown(value)}", "ceiling-label") for name, value in ceilings]
+    wanted += [(up(curve.points[-1][1]), _label(curve), "curve-label") for curve in named]
+    for y, words_, kind in _apart(wanted):
+        yield svg.text(_RIGHT + 8, y + 4, words_, class_=kind)
+
+
+def _label(curve: Curve) -> str:
+    status = _worst(curve)
+    return f"{words.MARKS[status]} {curve.name}" if status else curve.name
+
+
+def _worst(curve: Curve) -> Status | None:
+    return worst(status for _, _, status, _ in curve.points)
+
+
+def _apart(labels: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, str]]:
+    """Labels from top to bottom, each at least a line below the one before, all within the picture."""
+    placed: list[tuple[float, str, str]] = []
+    for y, text, kind in sorted(labels):
+        placed.append((max(y, placed[-1][0] + _LINE) if placed else max(y, _TOP), text, kind))
+    over = placed[-1][0] - _BOTTOM if placed else 0.0
+    return [(y - max(0.0, over), text, kind) for y, text, kind in placed]
+
+
+def _caption(curves: Sequence[Curve], ceilings: Sequence[tuple[str, float]], shown: Callable[[float], str]) -> str:
+    """The picture in a sentence: what it comes to at the largest size, and the ceilings."""
+    largest = max(size for curve in curves for size, *_ in curve.points)
+    last = sorted(value for curve in curves for size, value, *_ in curve.points if size == largest)
+    span = (
+        shown(last[0])
+        if len(last) == 1 or shown(last[0]) == shown(last[-1])
+        else f"{shown(last[0])} to {shown(last[-1])}"
+    )
+    paths = "1 path" if len(curves) == 1 else f"{len(curves)} paths"
+    limits = "; ".join(f"{name} {shown(value)}" for name, value in ceilings)
+    return f"{paths}; {span} at {units.format_bytes(largest)}" + (f"; ceilings: {limits}" if limits else "") + "."
