@@ -7,6 +7,7 @@ from typing import Any
 
 from suite.judge import levels, links
 from suite.judge.view import View, say
+from suite.records.case import LATENCIES
 from suite.records.machine import Gpu
 from suite.records.run import Result, Verdict
 from suite.units import format_bandwidth, format_bytes, format_percent, format_seconds
@@ -50,20 +51,29 @@ def latency(view: View) -> Verdict:
 
 
 def latency_out_of_family(view: View) -> Verdict | None:
-    """The time beside that of an equal GPU as near to its memory."""
-    seconds, gpu = view.seconds, view.gpu
-    if seconds is None or gpu is None:
+    """The start of an operation, beside the whole of it on an equal GPU as near to its memory."""
+    start, gpu = _start(view), view.gpu
+    if start is None or gpu is None:
         return None
     equal = {g.index for g in view.equal_gpus(gpu)}
     family = [r for r in view.alike("gpus", "memory_node") if r.gpus and r.gpus[0] in equal]
     family = [r for r in family if _near(view, r) == _near(view, view.result)]
     best = min(family, key=lambda r: median(r.samples_s), default=None)
-    if best is None or seconds <= view.thresholds.latency_family * median(best.samples_s):
+    if best is None or start <= view.thresholds.latency_family * median(best.samples_s):
         return None
     said = {"size": format_bytes(view.result.bytes), "other": format_seconds(median(best.samples_s))}
-    return say(
-        "latency_out_of_family", who=view.who, measured=format_seconds(seconds), sibling=f"GPU{best.gpus[0]}", **said
-    )
+    measured = format_seconds(view.seconds)
+    return say("latency_out_of_family", who=view.who, measured=measured, sibling=f"GPU{best.gpus[0]}", **said)
+
+
+def _start(view: View) -> float | None:
+    """What an operation takes beyond moving its bytes at the least healthy rate: a slow link is no latency."""
+    result, seconds = view.result, view.seconds
+    if seconds is None or result.operation in LATENCIES:
+        return seconds
+    if result.limits is None or result.limits.now is None:
+        return None
+    return seconds - result.bytes / (view.thresholds.healthy_fraction * result.limits.now)
 
 
 def far_node(view: View) -> Verdict | None:

@@ -246,7 +246,9 @@ def scenarios() -> dict[str, Scenario]:
         "2xpcie": Scenario(pcie, title="two Gen5 x16 GPUs, one a socket, in order"),
         "2xpcie-gpu1-gen1": Scenario(pcie, (GEN1,), title="GPU1 trains at Gen1 x16 under load"),
         "2xpcie-wrong-bytes": Scenario(
-            pcie, (Fault("wrong_bytes", gpu=0, peer=1, group="peer_copy"),), title="peer copies arrive wrong"
+            pcie,
+            tuple(Fault("wrong_bytes", gpu=0, peer=1, group=group) for group in ("peer_copy", "allreduce")),
+            title="what goes from GPU to GPU arrives wrong",
         ),
         "2xpcie-hang": Scenario(pcie, (Fault("hang", gpu=1, group="allreduce"),), title="allreduce never answers"),
         "2xpcie-link-errors": Scenario(
