@@ -55,7 +55,7 @@ def _answer(run: Run, found: Sequence[Finding]) -> str:
     where = (
         "" if run.machine.gpus else f" No GPU path was measured: {(run.machine.why_no_gpu or 'no GPU').rstrip('.')}."
     )
-    return _good(counts, measured, found) + where
+    return _good(run, counts, measured, found) + where
 
 
 def _bad(counts: dict[Status, int], measured: int, found: Sequence[Finding]) -> str:
@@ -65,7 +65,7 @@ def _bad(counts: dict[Status, int], measured: int, found: Sequence[Finding]) -> 
     return f"This machine is not right: {counts['FAIL']} of {measured} cases fail{first}."
 
 
-def _good(counts: dict[Status, int], measured: int, found: Sequence[Finding]) -> str:
+def _good(run: Run, counts: dict[Status, int], measured: int, found: Sequence[Finding]) -> str:
     if counts["WARN"]:
         first = next((f.sentence.rstrip(".") for f in found if f.status == "WARN" and f.cases), "")
         return f"This machine works, with {counts['WARN']} of {measured} cases worth a look: {first}."
@@ -73,7 +73,8 @@ def _good(counts: dict[Status, int], measured: int, found: Sequence[Finding]) ->
         return f"Whether this machine is right cannot be told from what was seen in {measured} cases."
     if counts["INDETERMINATE"]:
         return f"No fault found, but {counts['INDETERMINATE']} of {measured} cases could not be judged."
-    return f"This machine is right: all {measured} cases pass."
+    passing = f"all {measured} cases pass" if measured > 1 else "the one case passes"
+    return f"This machine is right: {passing}." if run.machine.gpus else f"What was measured is right: {passing}."
 
 
 def _groups(troubled: Sequence[Result]) -> list[list[Result]]:

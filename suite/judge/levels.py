@@ -13,6 +13,8 @@ from suite.units import format_bandwidth, format_percent
 Level = Literal["ok", "low", "bad", "unknown", "depends"]
 _PCIE = ("host_to_device", "device_to_host")
 WIDTH = 16
+# Reasons for lower clocks that say nothing of a fault: idling, and limits that somebody set.
+_HARMLESS = ("idle", "application clocks", "display clocks")
 
 
 def floor(view: View, ceiling: float) -> float:
@@ -143,8 +145,9 @@ def hint(view: View) -> str:
         if function and function.config and function.config.extended_tags is False:
             found.append(f"extended tags are off on GPU{index}")
     link = view.watch(view.result.gpus[0]) if view.result.gpus else None
-    if link and link.throttle:
-        found.append("clocks were held down by " + ", ".join(link.throttle))
+    throttle = [reason for reason in link.throttle or () if reason not in _HARMLESS] if link else []
+    if throttle:
+        found.append("clocks were held down by " + ", ".join(throttle))
     return "; " + "; ".join(found) if found else ""
 
 

@@ -22,26 +22,23 @@ def errors(view: View) -> Verdict | None:
     if not worse and rate <= view.thresholds.errors_warn:
         return None
     cause = "signal_integrity" if worse or rate > view.thresholds.errors_fail else "link_errors"
-    hop, ends = _worst_hop(watch)
+    hop, ends = _worst_hop(view, watch)
     counted = f"{correctable} correctable errors, {replays} replays and {worse} uncorrectable errors"
     said = {"who": view.who, "errors": counted, "seconds": format_seconds(watch.seconds), "hop": hop}
     return say(cause, *ends, binding=hop, **said)
 
 
-def _worst_hop(watch: LinkWatch) -> tuple[str, tuple[str, ...]]:
+def _worst_hop(view: View, watch: LinkWatch) -> tuple[str, tuple[str, ...]]:
     """The hop that counted most, and what each of its ends counted."""
     counts = [(sum((a.correctable or 0) for a in (h.aer_lower, h.aer_upper) if a), h) for h in watch.hops]
-    if not counts:
+    count, hop = max(counts, key=lambda c: c[0], default=(0, None))
+    if not count or hop is None:
         return "its link", ()
-    count, hop = max(counts, key=lambda c: c[0])
-    if not count:
-        return "its link", ()
-    ends = ((hop.lower, hop.aer_lower), (hop.upper or "the hidden end", hop.aer_upper))
-    name = f"{hop.upper} – {hop.lower}" if hop.upper else hop.lower
-    return name, tuple(
-        f"{address} counted {aer.correctable} correctable errors" if aer else f"{address} does not count errors"
-        for address, aer in ends
-    )
+    function = view.machine.function(hop.lower)
+    upper = hop.upper or (function.parent if function else None)
+    ends = ((hop.lower, hop.aer_lower), (upper, hop.aer_upper))
+    name = f"{upper} – {hop.lower}" if upper else hop.lower
+    return name, tuple(f"{end} counted {a.correctable} correctable errors" for end, a in ends if end and a)
 
 
 def not_under_load(view: View) -> Verdict | None:
