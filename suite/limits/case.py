@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from suite.limits import ceilings, gpus, host, links, peer
+from suite.limits import ceilings, collective, gpus, host, links, peer
 from suite.limits.ceilings import Sources
-from suite.records.case import LATENCIES, Plan, Samples
+from suite.records.case import COLLECTIVES, LATENCIES, Plan, Samples
 from suite.records.machine import LinkState, Machine
 from suite.records.run import Limits, Result
 
@@ -23,32 +24,46 @@ def of(machine: Machine, plan: Plan, samples: Samples | None, so_far: Sequence[R
 
     Never raises for a machine's oddities: what is not known is None, and `why` says so.
     """
-    return _limits(machine, plan, samples, _sources(machine, links.under_load(machine, plan, samples, so_far)))
+    load = links.under_load(machine, plan, samples, so_far)
+    sources = Sources(load, links.possible(machine), links.device(machine, _parts(machine)), load.cases)
+    if plan.backend == "nccl":
+        return collective.limits(machine, plan, samples, sources, so_far)
+    found = _limits(machine, plan, sources)
+    if samples is None or found.now is None or plan.operation not in ("both_ways", "link_under_load"):
+        return found
+    return replace(found, utilisation=host.utilisation(machine, plan, samples, sources))
 
 
-def as_recorded(machine: Machine, plan: Plan) -> Limits:
-    """The limits if the link states in the machine's record were those under load."""
-    sources = Sources(links.as_recorded, links.possible(machine), links.device(machine, _parts(machine)))
-    return _limits(machine, plan, None, sources)
+def as_recorded(machine: Machine, plan: Plan, so_far: Sequence[Result] = ()) -> Limits:
+    """The limits if the link states in the machine's record were those under load; of collectives: as rings."""
+    return _recorded(machine, plan, so_far)
 
 
-def ideal_seconds(machine_under_load: Machine, plan: Plan, so_far: Sequence[Result] = ()) -> float | None:  # noqa: ARG001
+def ideal_seconds(machine_under_load: Machine, plan: Plan, so_far: Sequence[Result] = ()) -> float | None:
     """Seconds of one operation at the hard ceiling of a machine whose record holds the links under load.
 
     None where no ceiling is known (host memory, gloo, latencies).
     """
-    ceiling = as_recorded(machine_under_load, plan).now
+    ceiling = _recorded(machine_under_load, plan, so_far, in_step=True).now
     return moved(plan) / ceiling if ceiling else None
 
 
 def moved(plan: Plan) -> float:
     """Bytes of one operation as its bandwidth counts them: every direction and every GPU."""
+    if plan.operation == "peer_pattern":
+        return plan.bytes * len(peer.flows(plan))
     ways = 2 if plan.operation.endswith("both_ways") or plan.operation == "link_under_load" else 1
+    if plan.operation in COLLECTIVES:
+        return plan.bytes * collective.bus_factor(plan.operation, plan.world_size)
     return plan.bytes * ways * (len(plan.gpus) if plan.operation.startswith("all_gpus") else 1)
 
 
-def _sources(machine: Machine, load: links.UnderLoad) -> Sources:
-    return Sources(load, links.possible(machine), links.device(machine, _parts(machine)), load.cases)
+def _recorded(machine: Machine, plan: Plan, so_far: Sequence[Result], in_step: bool = False) -> Limits:
+    possible, device = links.possible(machine), links.device(machine, _parts(machine))
+    sources = Sources(links.as_recorded, possible, device, in_step=in_step)
+    if plan.backend == "nccl":
+        return collective.limits(machine, plan, None, sources, so_far, "Ring")
+    return _limits(machine, plan, sources)
 
 
 def _parts(machine: Machine) -> dict[str, LinkState]:
@@ -57,7 +72,7 @@ def _parts(machine: Machine) -> dict[str, LinkState]:
     return {address: part.link for address, part in found if address and part}
 
 
-def _limits(machine: Machine, plan: Plan, samples: Samples | None, sources: Sources) -> Limits:  # noqa: ARG001
+def _limits(machine: Machine, plan: Plan, sources: Sources) -> Limits:
     if plan.operation in LATENCIES:
         return ceilings.unknown(_LATENCY)
     if plan.operation == "host_memory_copy":

@@ -18,12 +18,16 @@ Model = Callable[[LinkOf, Packets], Bound | None]
 
 @dataclass(frozen=True)
 class Sources:
-    """Where link states come from. cases: those that the links under load were read in; empty where in none."""
+    """Where link states come from. cases: those that the links under load were read in; empty where in none.
+
+    in_step: both directions of a both-ways copy move the same bytes in the same time, as simulated ones do.
+    """
 
     load: LinkOf
     possible: LinkOf
     device: LinkOf
     cases: tuple[str, ...] = ()
+    in_step: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import median
 
 from suite.limits import ceilings, path, words
 from suite.limits.ceilings import Model, Question, Sources
 from suite.limits.links import LinkOf, device_width
 from suite.limits.path import DOWN, UP, Bound, Packets
 from suite.limits.pcie import Mover, Traffic
-from suite.records.case import Plan
+from suite.records.case import Plan, Samples
 from suite.records.machine import Gpu, Machine
 from suite.records.path import path_to_root
 from suite.records.run import Limits
@@ -48,13 +49,30 @@ def copies(machine: Machine, plan: Plan, sources: Sources) -> Limits:
     single = len(gpus) == 1
     question = Question(
         case=plan.case,
-        demand=replace(demand, corner=single and load == BOTH),
+        demand=replace(demand, corner=single and load == BOTH and not sources.in_step),
         engine=mover(plan),
         healthy=_HEALTHY.get(plan.operation, plan.operation) if single else None,
         note=far_node(plan, gpus[0]) if single else _shared(demand),
         width=device_width(gpus[0], path_to_root(machine, gpus[0].address or "").hops),
     )
     return ceilings.limits(question, sources)
+
+
+def utilisation(machine: Machine, plan: Plan, samples: Samples, sources: Sources) -> float | None:
+    """How full the more loaded direction of the fullest known hop was; above 1.01 cannot be. None where not known.
+
+    Where the MPS was not read, the largest one counts: it loads the link least.
+    """
+    gpus = with_address(machine, plan.gpus)
+    if len(gpus) != 1 or not samples.seconds or not plan.bytes:
+        return None
+    ways = samples.directions or {}
+    down, up = (plan.bytes / median(ways.get(name) or samples.seconds) for name in ("host_to_device", "device_to_host"))
+    demand = path.host_demand(machine, [(gpus[0].address or "", BOTH)])
+    packets = path.sizes(demand, mover(plan))[-1]
+    rates = Traffic(up_writes=up, down_reads=down)
+    loads = [path.load(rates, sources.load(hop), packets) for hop in demand.hops.values()]
+    return max((load for load in loads if load is not None), default=None)
 
 
 def staging(machine: Machine, plan: Plan, sources: Sources) -> Limits:

@@ -146,6 +146,23 @@ def hop_rate(demand: Demand, traffic: Traffic, link: LinkState, packets: Packets
     return one * demand.flows
 
 
+def load(traffic: Traffic, link: LinkState, packets: Packets) -> float | None:
+    """How full the more loaded direction of a hop is under a traffic in bytes per second; None for an unknown link."""
+    if link.gen is None or link.width not in pcie.WIDTHS:
+        return None
+    flit = packets.flit if link.gen < pcie.FIRST_FLIT_GENERATION else None
+    return pcie.utilisation(
+        traffic,
+        link.gen,
+        link.width or 0,
+        packets.mps,
+        packets.mrrs,
+        flit=flit,
+        engine=packets.engine,
+        cut=packets.cut,
+    ).worst
+
+
 def sizes(demand: Demand, engine: Mover, cut: int | None = None) -> tuple[Packets, ...]:
     """The packet sizes to compute with: the one that was read, or those that are assumed (least, shown, most)."""
     mrrs = demand.mrrs if demand.mrrs in pcie.PAYLOADS else None

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import get_args
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from suite.limits import case
+from suite.records.case import Operation
 from suite.records.machine import LinkState
 from suite.records.run import Result
 from tests.limits import machines as m
@@ -81,3 +87,75 @@ def test_an_ideal_copy_takes_the_time_that_the_recorded_link_needs() -> None:
     """The record of a simulated machine holds the link under load: here Gen1 x16."""
     seconds = case.ideal_seconds(m.virtual_h200(), m.plan("host_to_device", 0))
     assert seconds == pytest.approx((256 << 20) / 3.71e9, rel=0.002)
+
+
+def test_both_ways_say_how_full_the_fuller_direction_was() -> None:
+    size = 256 << 20
+    ways = {"host_to_device": (size / 58.45e9,), "device_to_host": (size / 57.30e9,)}
+    seen = m.samples(m.watched(m.GEN5_X16), directions=ways)
+    limit = case.of(m.virtual_h200(), m.plan("both_ways", 0), seen, ())
+    assert limit.utilisation == pytest.approx(1.0, abs=0.001)
+
+
+def test_a_pair_of_rates_outside_the_region_is_more_than_full() -> None:
+    size = 256 << 20
+    ways = {"host_to_device": (size / 50e9,), "device_to_host": (size / 59e9,)}
+    seen = m.samples(m.watched(m.GEN5_X16), directions=ways)
+    limit = case.of(m.virtual_h200(), m.plan("both_ways", 0), seen, ())
+    assert limit.utilisation is not None
+    assert limit.utilisation > 1.02
+
+
+def test_an_ideal_copy_both_ways_stays_within_the_region() -> None:
+    machine = m.recorded_at(m.virtual_h200(), m.GEN5_X16)
+    seconds = case.ideal_seconds(machine, m.plan("both_ways", 0))
+    assert seconds is not None
+    seen = m.samples(m.watched(m.GEN5_X16), seconds)
+    assert case.of(machine, m.plan("both_ways", 0), seen, ()).utilisation == pytest.approx(1.0)
+
+
+def test_a_gpu_joined_by_c2c_gets_no_pcie_limit() -> None:
+    """Field case 4."""
+    machine = replace(m.virtual_h200(), gpus=(replace(m.virtual_h200().gpus[0], c2c=True),))
+    limit = case.of(machine, m.plan("device_to_host", 0), WATCHED, ())
+    assert limit.now is None
+    assert limit.why is not None
+    assert "PCIe model is not applicable" in limit.why
+
+
+def test_a_gpu_that_the_machine_does_not_have_has_no_limit() -> None:
+    for operation in ("host_to_device", "staging", "peer_write", "device_local_copy"):
+        assert case.of(m.virtual_h200(), m.plan(operation, 5, 6), None, ()).now is None  # type: ignore[arg-type]
+
+
+def test_memory_on_another_node_is_said() -> None:
+    limit = case.of(m.virtual_h200(), m.plan("host_to_device", 0, memory_node=1), WATCHED, ())
+    assert limit.why is not None
+    assert "Memory is on node 1, the GPU on node 0" in limit.why
+
+
+def test_the_expected_range_lies_below_the_ceiling() -> None:
+    limit = case.of(m.virtual_h200(), m.plan("host_to_device", 0), WATCHED, ())
+    assert limit.expected is not None
+    assert limit.now is not None
+    assert limit.expected == pytest.approx((0.90 * limit.now, 0.98 * limit.now))
+
+
+@given(
+    st.sampled_from(sorted(get_args(Operation))),
+    st.lists(st.integers(0, 3), max_size=4),
+    st.sampled_from([None, 128, 256, 300, 0]),
+    st.sampled_from([LinkState(), LinkState(16.0, 16), LinkState(7.0, 255), LinkState(8.0, None)]),
+    st.sampled_from(["copy-engine", "sm", "nccl", "gloo", "memcpy"]),
+)
+def test_no_machine_and_no_plan_makes_a_traceback(
+    operation: str, gpus: list[int], mps: int | None, link: LinkState, engine: str
+) -> None:
+    machine = m.below_root_ports(2, most=link, mps=mps)
+    backend = engine if engine in ("nccl", "gloo") else None
+    plan = m.plan(operation, *gpus, engine=engine, backend=backend, world_size=len(gpus))  # type: ignore[arg-type]
+    limit = case.of(machine, plan, m.samples(m.watched(link, [("0000:01:00.0", link)])), ())
+    assert limit.why
+    assert limit.now is None or limit.now > 0
+    seconds = case.ideal_seconds(machine, plan)
+    assert seconds is None or seconds > 0

@@ -1,0 +1,131 @@
+"""The tables: GPU parts, NVLink, memory, healthy fractions."""
+
+from __future__ import annotations
+
+import pytest
+
+from suite.limits import gpus, healthy, memory, nvlink
+from suite.limits.case import of
+from suite.records.machine import Cpu, Gpu, GpuPair, Machine, NvLink
+from tests.limits import machines as m
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("NVIDIA H200", "H200"),
+        ("NVIDIA H100 80GB HBM3", "H100 80GB HBM3"),
+        ("NVIDIA A100-SXM4-40GB", "A100 SXM4 40GB"),
+        ("NVIDIA GeForce RTX 3090", "RTX 3090"),
+        ("NVIDIA GeForce RTX 3090 Ti", "RTX 3090 Ti"),
+        ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada"),
+        ("NVIDIA L40S", "L40S"),
+        ("Some New GPU", None),
+    ],
+)
+def test_a_part_is_found_by_name(name: str, part: str | None) -> None:
+    found = gpus.part(Gpu(0, name))
+    assert (found.name if found else None) == part
+
+
+@pytest.mark.parametrize("device_id", [0x2335, 0x233510DE])
+def test_a_part_is_found_by_either_form_of_its_device_id(device_id: int) -> None:
+    found = gpus.part(Gpu(0, "renamed", pci_device_id=device_id))
+    assert found is not None
+    assert found.name == "H200"
+
+
+def test_an_unlisted_device_id_is_not_guessed_by_name() -> None:
+    assert gpus.part(Gpu(0, "NVIDIA H200", pci_device_id=0x9999)) is None
+
+
+def test_no_device_id_names_two_parts() -> None:
+    ids = [device_id for part in gpus.PARTS for device_id in part.device_ids]
+    assert len(ids) == len(set(ids))
+
+
+def test_ga102_links_are_slower_than_their_version_says() -> None:
+    bond = nvlink.between(bridged("NVIDIA RTX A6000", 4), 0, 1)
+    assert bond is not None
+    assert bond.capacity == pytest.approx(56.25e9)
+    assert not bond.switched
+
+
+def test_only_active_links_count() -> None:
+    assert nvlink.between(bridged("NVIDIA RTX A6000", 4, active=False), 0, 1) is None
+
+
+def test_a_pair_s_count_is_enough_where_links_name_no_remote() -> None:
+    links = (NvLink(0, active=True, version=2), NvLink(1, active=True, version=2))
+    machine = Machine(gpus=(Gpu(0, "X", nvlinks=links), Gpu(1, "X", nvlinks=links)), pairs=(GpuPair(0, 1, nvlinks=2),))
+    bond = nvlink.between(machine, 0, 1)
+    assert bond is not None
+    assert bond.capacity == pytest.approx(50e9)
+
+
+def test_a_peer_copy_over_nvlink_is_limited_by_the_bond_and_both_ways_by_twice_it() -> None:
+    machine = bridged("NVIDIA RTX A6000", 4)
+    assert of(machine, m.plan("peer_write", 0, 1), None, ()).now == pytest.approx(56.25e9)
+    assert of(machine, m.plan("peer_both_ways", 0, 1), None, ()).now == pytest.approx(112.5e9)
+
+
+@pytest.mark.parametrize(("pattern", "total"), [("ring", 8 * 450e9), ("one_to_all", 450e9), ("all_to_all", 8 * 450e9)])
+def test_patterns_through_a_switch_share_each_gpu_s_links(pattern: str, total: float) -> None:
+    links = tuple(NvLink(i, active=True, version=4, remote="switch") for i in range(18))
+    machine = Machine(gpus=tuple(Gpu(n, "NVIDIA H200", address=f"0000:0{n}:00.0", nvlinks=links) for n in range(8)))
+    plan = m.plan("peer_pattern", *range(8), transport=pattern)
+    assert of(machine, plan, None, ()).now == pytest.approx(total)
+
+
+def test_a_copy_within_a_gpu_reads_and_writes_its_memory() -> None:
+    limit = of(m.virtual_h200(), m.plan("device_local_copy", 0), None, ())
+    assert limit.now == pytest.approx(2400e9)
+    assert not limit.hard
+
+
+def test_eight_channels_of_ddr4_3200_are_204_8() -> None:
+    assert memory.host_dram(8, 3200e6) == pytest.approx(204.8e9)
+    with pytest.raises(ValueError, match="at least 1 channel"):
+        memory.host_dram(0, 3200e6)
+
+
+@pytest.mark.parametrize(
+    ("model", "rate"),
+    [
+        ("Intel(R) Xeon(R) Platinum 8480+", 32e9),
+        ("Intel(R) Xeon(R) Gold 6248 CPU @ 2.50GHz", 20.8e9),
+        ("AMD EPYC 7763 64-Core Processor", 36e9),
+        ("AMD EPYC 9654 96-Core Processor", 64e9),
+        ("AMD Ryzen 9 7950X", None),
+        (None, None),
+    ],
+)
+def test_processors_links_are_known_for_listed_models_only(model: str | None, rate: float | None) -> None:
+    found = memory.processor_link(Cpu(model=model))
+    assert (found[0] if found else None) == rate
+
+
+def test_every_healthy_range_is_a_range_with_a_source() -> None:
+    for row in healthy.HEALTHY:
+        assert 0 < row.low < row.high <= 1
+        assert row.source
+
+
+def test_a_kind_of_machine_without_a_row_gets_the_span_of_all() -> None:
+    row = healthy.expected("host_to_device", "copy-engine", 6)
+    assert (row.low, row.high) == healthy.ANYWHERE
+
+
+def bridged(name: str, links: int, *, active: bool = True) -> Machine:
+    """Two GPUs with a bridge between them."""
+    addresses = ("0000:01:00.0", "0000:02:00.0")
+    gpus_ = tuple(
+        Gpu(
+            n,
+            name,
+            address=addresses[n],
+            nvlinks=tuple(NvLink(i, active, 3, "gpu", addresses[1 - n]) for i in range(links)),
+        )
+        for n in range(2)
+    )
+    return Machine(gpus=gpus_)
