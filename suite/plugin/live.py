@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Generator, Sequence
@@ -21,8 +22,9 @@ class Live:
         self._reporter = config.pluginmanager.getplugin("terminalreporter")
         self._writer = config.get_terminal_writer()
         self._quiet = config.get_verbosity() < 0
+        self._terminal = bool(self._reporter.isatty) and os.environ.get("TERM") != "dumb"
         # A terminal with -v has a line a case already.
-        self._line = self._writer.hasmarkup and config.get_verbosity() == 0
+        self._line = self._terminal and config.get_verbosity() == 0
         self._state = state
         self._pace = Pace([collect.group_of(item) for item in cases])
         self._names = {item.nodeid: collect.case_of(item) for item in cases}
@@ -52,7 +54,7 @@ class Live:
             self._pace.end(group, time.monotonic() - started)
             # The last group's table is in the summary, which follows.
             ended = nextitem is not None and collect.group_of(nextitem) != group
-            if ended and not self._quiet and not self._writer.hasmarkup:
+            if ended and not self._quiet and not self._terminal:
                 self._table(group)
 
     def _draw(self, text: str) -> None:
@@ -66,10 +68,12 @@ class Live:
     def _table(self, group: str) -> None:
         from suite.report import text
 
-        if self._state.session is None or self._reporter is None:
+        if self._state.session is None:
             return
         self._reporter.ensure_newline()
-        shown = text.group(self._state.session.run(), group, width=self._writer.fullwidth, colour=False).rstrip("\n")
+        shown = text.group(
+            self._state.session.run(), group, width=self._writer.fullwidth, colour=self._writer.hasmarkup
+        ).rstrip("\n")
         self._reporter.write_line(shown)
 
 

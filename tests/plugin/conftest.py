@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import suite.session  # noqa: F401 - before any inner pytest, whose imports are forgotten after it
 from suite.records.case import Plan, Samples
 from suite.records.machine import Cpu, Gpu, LinkState, Machine, NumaNode, Software
 from suite.records.run import Result, Run, Verdict
+from suite.records.scenario import Scenario
 from suite.store import runs
 from suite.units import GIB
 
+ROOT = Path(__file__).parents[2]
 PASS = Verdict("PASS", "healthy")
 
 COPY = """
@@ -91,6 +97,21 @@ class Bench:
     def run(self, *arguments: str) -> pytest.RunResult:
         """`pytest benchmarks/ …` in this process."""
         return self.pytester.runpytest_inprocess("-p", "suite.plugin", "benchmarks/", *arguments, no_reraise_ctrlc=True)
+
+    def spawn(self, *arguments: str, simulated: bool = True, **variables: str) -> subprocess.Popen[str]:
+        """`pytest benchmarks/ …` as a process of its own: on the test's machine simulated, or on the real one."""
+        if simulated:
+            (self.path / "machine.json").write_bytes(msgspec.json.encode(Scenario(self.machine)))
+            arguments = ("--machine=machine.json", *arguments)
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        return subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-p", "suite.plugin", "benchmarks/", *arguments],
+            cwd=self.path,
+            env={**os.environ, "PYTHONPATH": path, **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
 
     @property
     def path(self) -> Path:
