@@ -26,3 +26,48 @@ def test_host_to_device_latency(check: Check, gpu: int, node: int) -> None:
 def test_device_to_host_latency(check: Check, gpu: int, node: int) -> None:
     """One small copy, from launch to completion."""
     check("device_to_host_latency", gpus=(gpu,), memory_node=node)
+
+
+def test_host_device_load_latency(check: Check, gpu: int, node: int) -> None:
+    """One dependent load by a GPU thread from host memory."""
+    check("host_device_load_latency", gpus=(gpu,), memory_node=node)
+
+
+def test_host_to_device_sm(check: Check, gpu: int, node: int, large_size: int) -> None:
+    """A kernel reads host memory: what NCCL's kernels can reach."""
+    check("host_to_device", engine="sm", gpus=(gpu,), memory_node=node, bytes=large_size)
+
+
+def test_device_to_host_sm(check: Check, gpu: int, node: int, large_size: int) -> None:
+    """A kernel writes host memory."""
+    check("device_to_host", engine="sm", gpus=(gpu,), memory_node=node, bytes=large_size)
+
+
+def test_both_ways_sm(check: Check, gpu: int, node: int, large_size: int) -> None:
+    """Kernels read and write host memory at once."""
+    check("both_ways", engine="sm", gpus=(gpu,), memory_node=node, bytes=large_size)
+
+
+def test_host_to_device_from(check: Check, gpu: int, memory: str, large_size: int) -> None:
+    """Other kinds of host memory on the GPU's own node: what pinning and huge pages are worth here."""
+    check("host_to_device", gpus=(gpu,), memory=memory, bytes=large_size)
+
+
+def test_device_to_host_into(check: Check, gpu: int, memory: str, large_size: int) -> None:
+    """Other kinds of host memory on the GPU's own node."""
+    check("device_to_host", gpus=(gpu,), memory=memory, bytes=large_size)
+
+
+def test_all_gpus_host_to_device(check: Check, gpu_group: tuple[int, ...], large_size: int) -> None:
+    """Every GPU at once: do they share an uplink?"""
+    check("all_gpus_host_to_device", gpus=gpu_group, bytes=large_size)
+
+
+def test_all_gpus_device_to_host(check: Check, gpu_group: tuple[int, ...], large_size: int) -> None:
+    """Every GPU at once: do they share an uplink?"""
+    check("all_gpus_device_to_host", gpus=gpu_group, bytes=large_size)
+
+
+def test_all_gpus_both_ways(check: Check, gpu_group: tuple[int, ...], large_size: int) -> None:
+    """Every GPU at once, both ways."""
+    check("all_gpus_both_ways", gpus=gpu_group, bytes=large_size)

@@ -8,7 +8,7 @@ from suite.records.machine import Gpu, Machine, NumaNode
 from suite.records.run import Settings
 from suite.units import GIB, KIB, MIB, format_bytes
 
-Value = int | str | tuple[int, int] | None
+Value = int | str | tuple[int, ...] | None
 Values = list[tuple[Value, str]]
 
 # Messages of tensor-parallel decoding: tokens × hidden size × 2 bytes, 1 to 8 tokens of a hidden size of 5120.
@@ -96,6 +96,68 @@ def _size(_machine: Machine, settings: Settings) -> Values:
     return [(size, format_bytes(size)) for size in copy_sizes(settings)]
 
 
+def _large_size(_machine: Machine, settings: Settings) -> Values:
+    """Sizes at which a bandwidth is judged: the largest in quick, all from 1 MiB in full."""
+    sizes = copy_sizes(settings)
+    chosen = sizes[-1:] if settings.effort == "quick" else [n for n in sizes if n >= MIB] or sizes[-1:]
+    return [(size, format_bytes(size)) for size in chosen]
+
+
+def _memory(_machine: Machine, settings: Settings) -> Values:
+    """Kinds of host memory beside placed and registered memory, which all other cases use."""
+    kinds = ["host_alloc", "pageable"] if settings.effort == "quick" else ["host_alloc", "pageable", "huge"]
+    if settings.effort == "full":
+        kinds.append("write_combined")
+    return [(kind, kind) for kind in kinds]
+
+
+def _chunk(_machine: Machine, settings: Settings) -> Values:
+    """Bytes of a staging chunk."""
+    chunks = (MIB, 4 * MIB, 16 * MIB) if settings.effort == "quick" else _doubling(256 * KIB, 64 * MIB)
+    return [(size, f"{format_bytes(size)}_chunks") for size in chunks]
+
+
+def _route(machine: Machine, settings: Settings) -> Values | str:
+    """Ways of staging: from each GPU back to itself, and from GPU to GPU (in quick from each to the next one)."""
+    found = [g.index for g in gpus(machine, settings)]
+    if not found:
+        return machine.why_no_gpu or "no GPU"
+    alone: Values = [((one,), f"gpu{one}") for one in found]
+    pairs = [(a, b) for a in found for b in found if a != b]
+    if settings.effort == "quick":
+        pairs = [(a, b) for a, b in pairs if found.index(b) == (found.index(a) + 1) % len(found)]
+    return alone + [((a, b), f"gpu{a}_gpu{b}") for a, b in pairs]
+
+
+def _gpu_group(machine: Machine, settings: Settings) -> Values | str:
+    """GPUs to run at once: all of them, and those that share a port above them."""
+    found = gpus(machine, settings)
+    if len(found) < 2:
+        return _gpu_world_size(machine, settings)
+    everyone = tuple(g.index for g in found)
+    shared = [(group, f"below_{_in_an_id(port)}") for port, group in sharing(machine, found) if group != everyone]
+    return [(everyone, "all_gpus"), *shared]
+
+
+def sharing(machine: Machine, found: Sequence[Gpu]) -> list[tuple[str, tuple[int, ...]]]:
+    """(port's address, the GPUs below it) for every port with two or more of these GPUs below; of ports with the same
+    GPUs the lowest one."""
+    below: dict[str, list[int]] = {}
+    for gpu in found:
+        for port in list(machine.ancestors(gpu.address))[1:]:
+            below.setdefault(port.address, []).append(gpu.index)
+    groups: dict[tuple[int, ...], str] = {}
+    for port, members in below.items():
+        if len(members) > 1:
+            groups.setdefault(tuple(members), port)
+    return [(port, group) for group, port in groups.items()]
+
+
+def _in_an_id(address: str) -> str:
+    """A PCI address without the signs that mean something in a case's name."""
+    return address.replace(":", ".")
+
+
 def _message(_machine: Machine, settings: Settings) -> Values:
     return [(size, format_bytes(size)) for size in messages(settings)]
 
@@ -133,14 +195,19 @@ def _transport(_machine: Machine, settings: Settings) -> Values:
 
 _AXES: dict[str, Callable[[Machine, Settings], Values | str]] = {
     "gpu": _gpu,
+    "gpu_group": _gpu_group,
     "pair": _pair,
+    "route": _route,
     "node": _node,
     "target_node": _target_node,
     "cpu_node": _cpu_node,
     "world_size": _world_size,
     "gpu_world_size": _gpu_world_size,
     "transport": _transport,
+    "memory": _memory,
+    "chunk": _chunk,
     "message": _message,
+    "large_size": _large_size,
     "size": _size,
 }
 

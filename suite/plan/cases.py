@@ -19,6 +19,7 @@ TRANSPORTS: dict[str, tuple[tuple[str, str], ...]] = {
     "net": (("NCCL_P2P_DISABLE", "1"), ("NCCL_SHM_DISABLE", "1")),
 }
 WATCH_BYTES = 256 * MIB
+STAGED_BYTES = 256 * MIB
 WATCH_SECONDS = 0.6  # the link's state is read over at least 0.5 s of transfer
 
 
@@ -75,6 +76,8 @@ def _by_operation(machine: Machine, settings: Settings, operation: Operation, gi
         return {**placed, "bytes": WATCH_BYTES, "min_seconds": WATCH_SECONDS, "watch": True, "iterations": 8}
     if operation in LATENCIES:
         return {**placed, "iterations": 100, "bytes": 8}
+    if operation == "staging":
+        return {**placed, "iterations": 4, "bytes": STAGED_BYTES}
     return {**placed, "iterations": copy_iterations(given["bytes"])}
 
 

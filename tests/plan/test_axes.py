@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from suite.plan import axes
-from suite.records.machine import Environment, NumaNode
+from suite.records.machine import Environment, NumaNode, PciFunction
 from suite.records.run import Settings
 from suite.units import GIB, KIB, MIB, parse_sizes
 from tests.plan.machines import two_nodes
@@ -92,3 +92,40 @@ def test_quick_does_not_cube_the_nodes_of_a_large_machine() -> None:
     large = replace(machine, nodes=tuple(NumaNode(index=i, cpus=(i,), memory_bytes=GIB) for i in range(8)))
     assert ids("cpu_node", large) == ["near_cpus"]
     assert len(ids("cpu_node", large, effort="full")) == 8
+
+
+def below_one_port():
+    """Two GPUs below one root port with a switch, a third one beside."""
+    machine = two_nodes(gpus=3)
+    ports = (
+        PciFunction("0000:00:01.0", class_code=0x060400),
+        PciFunction("0000:10:00.0", parent="0000:00:01.0", class_code=0x060400),
+        PciFunction("0000:11:00.0", parent="0000:10:00.0", class_code=0x060400),
+        PciFunction("0000:11:01.0", parent="0000:10:00.0", class_code=0x060400),
+        PciFunction("0000:01:00.0", parent="0000:11:00.0"),
+        PciFunction("0000:02:00.0", parent="0000:11:01.0"),
+        PciFunction("0000:03:00.0", parent="0000:00:02.0"),
+    )
+    return replace(machine, pci=ports)
+
+
+def test_gpus_that_share_a_port_are_a_group_named_by_the_lowest_one() -> None:
+    assert axes.values("gpu_group", below_one_port(), Settings()) == [
+        ((0, 1, 2), "all_gpus"),
+        ((0, 1), "below_0000.10.00.0"),
+    ]
+
+
+def test_one_gpu_is_no_group() -> None:
+    assert ids("gpu_group", two_nodes(gpus=1)) == "needs two GPUs and one is there"
+
+
+def test_quick_staging_takes_each_gpu_alone_and_each_to_the_next() -> None:
+    assert ids("route", two_nodes(gpus=3)) == ["gpu0", "gpu1", "gpu2", "gpu0_gpu1", "gpu1_gpu2", "gpu2_gpu0"]
+    assert len(ids("route", two_nodes(gpus=3), effort="full")) == 3 + 6
+
+
+def test_quick_judges_bandwidth_at_the_largest_size_only() -> None:
+    assert ids("large_size") == ["256MiB"]
+    assert ids("large_size", effort="full")[0] == "1MiB"
+    assert ids("large_size", sizes=(8, 64)) == ["64B"]
