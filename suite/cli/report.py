@@ -1,4 +1,4 @@
-"""`lanecheck report RUN`: shows a run, and rebuilds run.json and report.md from the journal where they lag behind."""
+"""`lanecheck report RUN`: shows a run, and rebuilds its files from the journal where they lag behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from suite.report import banner, flat, junit, markdown, prometheus, style, text
 from suite.store import files, runs
 
 _DATA = {"csv": flat.render, "prometheus": prometheus.render, "junit": junit.render}
-FORMATS = ("text", "md", "json", "csv", "prometheus", "junit")
+FORMATS = ("text", "md", "html", "json", "csv", "prometheus", "junit")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,24 +34,28 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.run.is_dir():
         _rebuild(arguments.run, found, findings, headline)
     _print(_formatted(arguments.format, found, findings, headline))
-    if arguments.format not in ("text", "md"):
+    if arguments.format not in ("text", "md", "html"):
         for line in banner.lines(found):
             print(line, file=sys.stderr)
     return 0
 
 
 def _rebuild(folder: Path, found: Run, findings: Sequence[Finding], headline: str) -> None:
-    """run.json and report.md, where run.json does not hold all that the journal knows."""
-    if runs.is_current(folder, found) and (folder / "report.md").exists():
+    """Writes run.json, report.md and report.html where one is missing or run.json lags behind the journal."""
+    reports = ("report.md", "report.html")
+    if runs.is_current(folder, found) and all((folder / name).exists() for name in reports):
         return
     runs.write(folder, found)
     files.write_atomic(folder / "report.md", markdown.render(found, findings, headline).encode())
-    print(f"run.json and report.md in {folder} were rebuilt from the journal", file=sys.stderr)
+    files.write_atomic(folder / "report.html", _html(found, findings, headline).encode())
+    print(f"run.json, report.md and report.html in {folder} were rebuilt", file=sys.stderr)
 
 
 def _formatted(name: str, found: Run, findings: Sequence[Finding], headline: str) -> str:
     if name == "md":
         return markdown.render(found, findings, headline)
+    if name == "html":
+        return _html(found, findings, headline)
     if name == "json":
         return runs.encode(found).decode()
     if name in _DATA:
@@ -59,6 +63,12 @@ def _formatted(name: str, found: Run, findings: Sequence[Finding], headline: str
     colour = style.wants_colour(sys.stdout.isatty(), os.environ)
     width = min(text.WIDTH, shutil.get_terminal_size((text.WIDTH, 24)).columns)
     return text.summary(found, findings, headline, width=width, colour=colour)
+
+
+def _html(found: Run, findings: Sequence[Finding], headline: str) -> str:
+    from suite.report import html  # brings jinja2, which no other format needs
+
+    return html.render(found, findings, headline)
 
 
 def _print(content: str) -> None:

@@ -28,9 +28,10 @@ def test_a_killed_run_is_rebuilt_and_called_incomplete(killed: Path, capsys: pyt
     assert cli.main(["report", str(killed)]) == 0
     printed = capsys.readouterr()
     assert "INCOMPLETE: 40 of 284 planned cases" in printed.out
-    assert "were rebuilt from the journal" in printed.err
+    assert "were rebuilt" in printed.err
     assert len(runs.read(killed / "run.json").results) == 40
     assert "INCOMPLETE" in (killed / "report.md").read_text()
+    assert "INCOMPLETE" in (killed / "report.html").read_text()
 
 
 def test_a_report_that_is_current_is_left_alone(killed: Path, capsys: pytest.CaptureFixture[str]) -> None:

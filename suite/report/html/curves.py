@@ -21,6 +21,7 @@ _LINE = 16.0  # least distance of two labels
 _MOST_LABELS = 12
 _LEAST_SIZES = 3
 _CEILINGS = ("now", "platform", "device")
+_ALL = "all ceilings"
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def charts(run: Run) -> list[Chart]:
     made = []
     for group in groups.names(run):
         for (operation, backend), results in _by_operation(groups.members(run, group)).items():
-            title = f"{groups.title(group)}: {words.operation(operation)}" + (f", {backend}" if backend else "")
+            title = _title(group, operation, backend)
             bandwidth = _curves(results, lambda r: r.bandwidth)
             if bandwidth:
                 what = "busbw" if operation in COLLECTIVES else "bandwidth"
@@ -67,6 +68,13 @@ def charts(run: Run) -> list[Chart]:
             if operation in COLLECTIVES and (times := _curves(results, lambda r: r.latency_s)):
                 made.append(_chart(f"{title}, latency", times, (), units.format_seconds))
     return made
+
+
+def _title(group: str, operation: Operation, backend: str | None) -> str:
+    """'Host copies: both ways'; a group that is named like its operation is named once."""
+    name = groups.title(group)
+    parts = [name if name.lower() == words.operation(operation) else f"{name}: {words.operation(operation)}", backend]
+    return ", ".join(part for part in parts if part)
 
 
 def _by_operation(results: Iterable[Result]) -> dict[tuple[Operation, str | None], list[Result]]:
@@ -114,7 +122,7 @@ def _ceilings(results: Sequence[Result]) -> tuple[tuple[str, float], ...]:
             value = getattr(result.limits, name) if result.limits else None
             if value:
                 named.setdefault(f"{value:.3g}", ({}, value))[0][name] = None
-    lines = [("all ceilings" if len(names) == len(_CEILINGS) else ", ".join(names), v) for names, v in named.values()]
+    lines = [(_ALL if len(names) == len(_CEILINGS) else ", ".join(names), v) for names, v in named.values()]
     return tuple(sorted(lines, key=lambda line: -line[1])[:_MOST_LABELS])
 
 
@@ -153,7 +161,7 @@ def _grid_up(up: _Scale, shown: Callable[[float], str]) -> Iterator[Markup]:
     decades = math.log10(up.high / up.low)
     decade = 10.0 ** math.floor(math.log10(up.low))
     while decade <= up.high:
-        for factor in (1, 2, 5) if decades < 2.5 else (1,):
+        for factor in (1, 2, 5) if decades < 3.5 else (1,):
             value = decade * factor
             if up.low <= value <= up.high:
                 y = up(value)
@@ -204,7 +212,7 @@ def _labels(
     wanted = [(up(value), f"{name} {shown(value)}", "ceiling-label") for name, value in ceilings]
     wanted += [(up(curve.points[-1][1]), _label(curve), "curve-label") for curve in named]
     for y, words_, kind in _apart(wanted):
-        yield svg.text(_RIGHT + 8, y + 4, words_, class_=kind)
+        yield svg.text(_RIGHT + 12, y + 4, words_, class_=kind)
 
 
 def _label(curve: Curve) -> str:
@@ -235,5 +243,5 @@ def _caption(curves: Sequence[Curve], ceilings: Sequence[tuple[str, float]], sho
         else f"{shown(last[0])} to {shown(last[-1])}"
     )
     paths = "1 path" if len(curves) == 1 else f"{len(curves)} paths"
-    limits = "; ".join(f"{name} {shown(value)}" for name, value in ceilings)
-    return f"{paths}; {span} at {units.format_bytes(largest)}" + (f"; ceilings: {limits}" if limits else "") + "."
+    limits = "; ".join(f"{name if name == _ALL else f'ceiling {name}'} {shown(value)}" for name, value in ceilings)
+    return f"{paths}; {span} at {units.format_bytes(largest)}" + (f"; {limits}" if limits else "") + "."

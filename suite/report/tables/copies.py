@@ -89,9 +89,9 @@ def _largest(title: str, results: Sequence[Result]) -> Table:
         Column("ceiling", "number"),
         Column("%", "number"),
         Column("", "bar", drop=2),
+        Column("verdict", "verdict"),
         Column("healthy", "number", drop=9),
         *(Column(f"Gen{g}", "number", drop=16 - g, note=_GENERATIONS) for g in range(1, generations + 1)),
-        Column("verdict", "verdict"),
     )
     rows = tuple(_largest_row(axes, row, generations) for row in _paths(results).values())
     notes = ("both ways and all GPUs: sums over directions and GPUs",) if _has_sums(results) else ()
@@ -108,9 +108,9 @@ def _largest_row(axes: Sequence[_Axis], row: Sequence[Result], generations: int)
         words.ceiling(top),
         words.percent(top),
         words.bar(top),
+        words.verdict(row),
         _healthy(top),
         *_generations(top, generations),
-        words.verdict(row),
     )
 
 
