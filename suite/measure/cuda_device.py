@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -52,7 +50,7 @@ class Gate:
         return (ctypes.c_uint32 * 2).from_address(self.pointer)
 
 
-@dataclass
+@dataclass(eq=False)
 class Device:
     """One GPU. index: CUDA's number. why_no_kernels: None where kernels can be launched."""
 
@@ -64,16 +62,10 @@ class Device:
     streams: tuple[int, ...]
     why_no_kernels: str | None
     last_used: float | None = None
-    notes: list[str] = field(default_factory=list)
 
     def use(self) -> None:
         """Makes it current."""
         self.runtime.use(self.index)
-
-    def synchronize(self) -> None:
-        """Waits for its streams."""
-        for stream in self.streams:
-            self.runtime.synchronize(stream)
 
     def need_kernels(self) -> None:
         """Raises Unavailable, with the reason, where kernels cannot be launched."""
@@ -84,12 +76,6 @@ class Device:
     def asleep(self) -> bool:
         """Its link may have gone to a lower speed: nothing was copied for a while."""
         return self.last_used is None or time.monotonic() - self.last_used > _AWAKE_S
-
-    @contextmanager
-    def busy(self) -> Iterator[None]:
-        """Marks the link as awake at the end."""
-        yield
-        self.last_used = time.monotonic()
 
 
 class Devices:
@@ -108,6 +94,13 @@ class Devices:
         device = self._open[address]
         device.use()
         return device
+
+    def stream(self, device: Device, number: int) -> int:
+        """The device's stream of this number; made where there are fewer."""
+        device.use()
+        while len(device.streams) <= number:
+            device.streams = (*device.streams, self.runtime.stream())
+        return device.streams[number]
 
     def gate(self) -> Gate:
         """The gate. A device must be open."""

@@ -136,6 +136,10 @@ class Runtime:
         """Waits until an event has passed."""
         self._call("eventSynchronize", event)
 
+    def passed(self, event: int) -> bool:
+        """Whether an event has passed; does not wait."""
+        return bool(self._call("eventQuery", event) == 0)
+
     def elapsed(self, start: int, end: int) -> float:
         """Seconds between two events of one device."""
         return float(self._call("eventElapsedTime", start, end)) / 1e3

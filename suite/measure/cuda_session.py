@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from dataclasses import replace
 
@@ -23,6 +24,7 @@ class Session:
         self.devices = Devices(runtime)
         self.buffers = Buffers(self.devices)
         self._cpus = os.sched_getaffinity(0)
+        self._numbers = itertools.count()
 
     def begin(self, plan: Plan) -> tuple[tuple[Device, ...], tuple[str, ...]]:
         """The plan's GPUs, the first one current, the thread on the plan's CPUs, and notes on what could not be had.
@@ -36,6 +38,10 @@ class Session:
         found = tuple(self.devices.at(address) for address in plan.addresses)
         found[0].use()
         return found, notes
+
+    def number(self) -> int:
+        """0, 1, 2, … : another one at every call."""
+        return next(self._numbers)
 
     def close(self) -> None:
         """Frees buffers and streams."""

@@ -70,10 +70,16 @@ def sample(devices: Devices, measured: Work, load: Load, beside: Sequence[Work] 
         finally:
             if held:
                 devices.gate().open()
-        for work in works:
+        runtime.synchronize(measured.stream)
+        # Events of two devices do not compare: there, what is still running now has outlasted.
+        running = [not runtime.passed(event) for event in ends]
+        for work in beside:
             runtime.synchronize(work.stream)
         total = runtime.elapsed(start, end)
-        outlasted = all(_outlasts(devices, measured, w, start, total, e) for w, e in zip(beside, ends, strict=True))
+        outlasted = all(
+            still or (w.device is measured.device and runtime.elapsed(start, e) >= total)
+            for w, e, still in zip(beside, ends, running, strict=True)
+        )
     for work in works:
         work.device.last_used = time.monotonic()
     return Sample(total / load.count, outlasted, held and not devices.gate().timed_out)
@@ -112,11 +118,6 @@ def _queue(devices: Devices, works: Sequence[Work], load: Load, events: Sequence
         runtime.record(event, work.stream)
     measured.repeat(load.count)
     runtime.record(end, measured.stream)
-
-
-def _outlasts(devices: Devices, measured: Work, work: Work, start: int, total: float, end: int) -> bool:
-    """Events of two devices do not compare; there the double count is trusted."""
-    return work.device.index != measured.device.index or devices.runtime.elapsed(start, end) >= total
 
 
 def fitting(plan: Plan, seconds: float, operations: int = 1, share: float = 1.0) -> Load:

@@ -54,11 +54,8 @@ def measured(session: Session, plan: Plan) -> Answer:
     placed = Placed(plan, *(lane.way.host for lane in lanes))
     for lane in lanes:
         cuda_copy.fill(session, plan, lane.way)
-    works = [lane.work for lane in lanes]
-    count = _count(session, plan, works)
-    samples = [at_once(session, works, count) for _ in range(plan.rounds)]
+    samples, count = rounds(session, plan, [lane.work for lane in lanes])
     wrong = _first_wrong(session, plan, lanes)
-    gated = all(s.gated for s in samples)
     return Answer(
         seconds=tuple(s.seconds for s in samples),
         clock="host-monotonic",
@@ -69,8 +66,21 @@ def measured(session: Session, plan: Plan) -> Answer:
         placement=placed.proof(),
         iterations=count,
         counted="bytes copied, once, by all GPUs, until the last one ended",
-        notes=notes if gated else (*notes, "started one after the other: no gate could hold all streams"),
+        notes=notes + gate_notes(samples),
     )
+
+
+def rounds(session: Session, plan: Plan, works: Sequence[Work]) -> tuple[list[Together], int]:
+    """plan.rounds samples of all works at once, and how many operations of each a sample holds."""
+    count = _count(session, plan, works)
+    return [at_once(session, works, count) for _ in range(plan.rounds)], count
+
+
+def gate_notes(samples: Sequence[Together]) -> tuple[str, ...]:
+    """Says so where the works did not start together."""
+    if all(s.gated for s in samples):
+        return ()
+    return ("started one after the other: no gate could hold all streams",)
 
 
 def at_once(session: Session, works: Sequence[Work], count: int) -> Together:
@@ -127,6 +137,9 @@ def _way(session: Session, plan: Plan, device: Device, name: str) -> Direction:
 def _count(session: Session, plan: Plan, works: Sequence[Work]) -> int:
     """Operations in a sample: the plan's, more where they are over in 20 ms, fewer on a slow path. Wakes the links."""
     end = time.monotonic() + (WARM_UP_S if any(w.device.asleep for w in works) else 0)
+    for work in works:  # once with no gate: what the driver sets up at a first copy may have to wait for the device
+        work.repeat(1)
+        session.runtime.synchronize(work.stream)
     seconds = at_once(session, works, 1).seconds
     while time.monotonic() < end:
         seconds = at_once(session, works, 1).seconds

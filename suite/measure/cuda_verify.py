@@ -19,8 +19,9 @@ class Pattern:
     """Random bytes, different in every case and in every block: a random megabyte, each block of it exclusive-ored
     with a random word of its own. So an old, shifted, swapped or missing block is seen, and writing it is quick."""
 
-    def __init__(self, nbytes: int) -> None:
-        generator = np.random.default_rng(secrets.randbits(128))
+    def __init__(self, nbytes: int, seed: int | None = None) -> None:
+        """seed: where another process must know the same bytes; fresh ones by default."""
+        generator = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
         blocks = -(-nbytes // _BLOCK)
         self.nbytes = nbytes
         self._base = generator.integers(0, 1 << 64, _BLOCK // 8, dtype=np.uint64)

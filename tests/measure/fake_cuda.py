@@ -91,7 +91,7 @@ class FakeApi:
         self.calls: list[tuple[str, int, tuple[Any, ...]]] = []
         self.failures: dict[str, list[int]] = {}
         self.corrupt: Callable[[int, int], bool] = lambda _kind, _nbytes: False
-        self.opened_at = 0.0
+        self.lenders: list[FakeApi] = []  # other processes, whose exported memory may be mapped here
         self._current = 0
         self._handles = 100
         self._memory: dict[int, tuple[int, int, Any]] = {}
@@ -276,6 +276,11 @@ class FakeApi:
         self._log("eventSynchronize", event)
         self._passed(self._events[event].mark)
 
+    def eventQuery(self, event: int) -> int:
+        self._log("eventQuery", event)
+        mark = self._events[event].mark
+        return 0 if mark is None or mark.time is not None else 600
+
     def eventElapsedTime(self, start: int, end: int) -> float:
         before, after = self._events[start], self._events[end]
         if before.device != after.device or before.mark is None or after.mark is None:
@@ -388,6 +393,8 @@ class FakeApi:
         for start, (device, size, _) in self._memory.items():
             if start <= pointer and pointer + nbytes <= start + size:
                 return device
+        if any(start <= pointer for start in self._imported):
+            return next(lender._inside(pointer, nbytes) for lender in self.lenders)
         raise FakeError(1)
 
     def _handle(self) -> int:
