@@ -14,7 +14,10 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def end_with_parent() -> None:
-    """In a child: be killed when the parent ends, however it ends."""
+    """In a child: be killed when the parent ends, however it ends.
+
+    Linux ties this to the thread that started the child, so that children are started from threads that stay.
+    """
     parent = os.getppid()
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it ended in between

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,7 +25,8 @@ Fields = TypeVar("Fields", Software, Environment)
 SCHEMA = 1
 
 
-class Process(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Process:
     """What the recording process knew beyond the files that a recording holds: versions, environment, its limits."""
 
     schema: int = SCHEMA

@@ -75,9 +75,17 @@ def _gpu_row(machine: Machine, gpu: Gpu) -> list[str]:
         str(hop.now if hop else gpu.link),
         str(possible),
         "–" if gpu.performance_state is None else f"P{gpu.performance_state}",
-        "–" if gpu.power_w is None else f"{gpu.power_w:.0f} W",
+        _watts(gpu),
         "–" if gpu.processes is None else str(gpu.processes),
     ]
+
+
+def _watts(gpu: Gpu) -> str:
+    """Power drawn and, where it is known, allowed: '78 of 700 W'."""
+    if gpu.power_w is None:
+        return "–"
+    limit = f" of {gpu.power_limit_w:.0f}" if gpu.power_limit_w else ""
+    return f"{gpu.power_w:.0f}{limit} W"
 
 
 def _pairs(machine: Machine) -> list[str]:

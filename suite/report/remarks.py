@@ -242,7 +242,8 @@ def _needs_root(machine: Machine) -> Iterator[str]:
     paths = {f.address: f for device in devices(machine) for f in machine.ancestors(device.address)}
     hidden = [f for f in paths.values() if "needs root" in (f.config_note or "")]
     if hidden:
-        yield (
-            f"Not readable without root for {len(hidden)} PCI function(s): MPS, MRRS, ACS, target speed, flit mode. "
-            "One `sudo lanecheck probe` settles them."
-        )
+        settle = "One `sudo lanecheck probe` settles them."
+        if machine.environment.root:
+            settle = "This root may not either (a container without CAP_SYS_ADMIN): run once on the host."
+        what = "MPS, MRRS, ACS, target speed, flit mode"
+        yield f"Not readable without full rights for {len(hidden)} PCI function(s), needs root: {what}. {settle}"

@@ -207,7 +207,10 @@ def test_errors_acs_iommu_and_missing_rights_are_remarked() -> None:
     assert "GPU 0: 7 correctable and 1 fatal PCIe errors counted since boot." in said
     assert "ACS sends peer traffic up to the root complex at 0000:12:00.0" in said
     assert "The IOMMU translates" in said
-    assert "without root for 1 PCI function(s)" in said
+    assert "for 1 PCI function(s), needs root" in said
+    assert "sudo lanecheck probe" in said
+    inside = replace(found, environment=Environment(root=True))
+    assert "CAP_SYS_ADMIN" in " ".join(remarks(inside))
     assert "IOMMU" not in " ".join(remarks(replace(found, environment=Environment(iommu="identity"))))
 
 
