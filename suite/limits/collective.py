@@ -8,6 +8,7 @@ from itertools import combinations
 
 from suite.limits import ceilings, nvlink, rings
 from suite.limits.ceilings import Question, Sources
+from suite.limits.host import NO_PCIE
 from suite.limits.path import Demand
 from suite.limits.pcie import Traffic
 from suite.limits.rings import Taken
@@ -52,6 +53,8 @@ def limits(
     if len(set(plan.gpus)) < plan.world_size:
         return ceilings.unknown(_SHARED)
     how = rings.taken(machine, plan, samples, algorithm)
+    if any(edge.kind != "nvlink" for edge in how.edges) and any(gpu.c2c for gpu in machine.gpus):
+        return ceilings.unknown(NO_PCIE, hard=False)
     found = _ceiling(machine, plan, how, sources)
     return replace(found, floor_s=floor(plan, how, so_far), why=f"{how.words}. {found.why}")
 
@@ -188,7 +191,7 @@ def _by_ring(machine: Machine, plan: Plan, how: Taken, over: Sequence[rings.Edge
         if bond is None:
             continue
         crossing = sum(e.count for e in over if e.source == edge.source and (bond.switched or e.target == edge.target))
-        words = f"Ring: {how.channels} channels, {crossing} edges on gpu{edge.source}'s link"
+        words = f"Ring: C · {how.channels} rings / {crossing} edges that leave gpu{edge.source} there"
         found.append(_explained(bond.capacity * how.channels / crossing * how.factor, bond, words, how))
     return min(found, key=lambda one: one.rate, default=None)
 
