@@ -7,9 +7,9 @@ import errno
 import mmap
 import os
 import re
-import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -173,11 +173,10 @@ class HostBuffer:
             cpus = self._calls.cpus(node)
         except OSError as error:
             raise Unavailable(f"NUMA node {node} is not there") from error
-        how = "first touched by a thread on its CPUs" if cpus else "no CPU of the node may be used to touch it first"
+        with ThreadPoolExecutor(1) as pool:
+            pinned = pool.submit(_touch_pinned, self.address, self.nbytes, cpus).result()
+        how = "first touched by a thread on its CPUs" if pinned else "no CPU of the node may be used to touch it first"
         self.note = f"{self.note}; {how}"
-        thread = threading.Thread(target=_touch, args=(self.address, self.nbytes, cpus))
-        thread.start()
-        thread.join()
 
     def _lock_pages(self) -> None:
         try:
@@ -271,11 +270,21 @@ def _sentence(text: str, note: str | None) -> str:
     return f"{text}; {note}" if note else text
 
 
-def _touch(address: int, nbytes: int, cpus: tuple[int, ...] = ()) -> None:
-    """Writes every byte. In a thread of its own, cpus pins it (Linux: pid 0 is the calling thread)."""
-    if cpus:
-        os.sched_setaffinity(0, cpus)
+def _touch(address: int, nbytes: int) -> None:
+    """Writes every byte: the kernel gives a page its place when it is written first."""
     ctypes.memset(address, 0, nbytes)
+
+
+def _touch_pinned(address: int, nbytes: int, cpus: tuple[int, ...]) -> bool:
+    """Writes every byte from the CPUs, in a thread of its own; False where none of them may be used."""
+    try:
+        os.sched_setaffinity(0, cpus)  # pid 0 is the calling thread
+    except OSError:
+        pinned = False
+    else:
+        pinned = True
+    _touch(address, nbytes)
+    return pinned
 
 
 def _huge_page_bytes() -> int:

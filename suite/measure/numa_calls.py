@@ -65,9 +65,8 @@ class NumaCalls:
         return (self._root / "proc/self/numa_maps").read_text()
 
     def cpus(self, node: int) -> tuple[int, ...]:
-        """CPUs of a node that this process may use; none where the node has none."""
-        text = (self._root / f"sys/devices/system/node/node{node}/cpulist").read_text()
-        return tuple(sorted(set(cpu_list(text)) & os.sched_getaffinity(0)))
+        """CPUs of a node; none where it has none."""
+        return cpu_list((self._root / f"sys/devices/system/node/node{node}/cpulist").read_text())
 
     def free_bytes(self, node: int) -> int | None:
         """Memory of a node that is free or holds only file pages; None where the kernel does not say."""

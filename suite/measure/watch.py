@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Literal, Protocol, TypeVar
 
@@ -12,6 +12,7 @@ from suite.records.machine import AerCounters, LinkState
 
 RAMP_S = 0.1  # a link that wakes needs some of the transfer to reach its speed: these readings are dropped
 Value = TypeVar("Value")
+Bits = Sequence[tuple[str, bool]]
 Source = Literal["nvml", "sysfs", "nvml+sysfs", "simulated"]
 
 
@@ -50,7 +51,7 @@ def summarise(
         readings=len(during),
         seconds=window[1] - window[0] if window else 0.0,
         changes=_changes(states),
-        hops=tuple(_hop(lower, found, during, last) for lower, _ in found.hops),
+        hops=tuple(_hop(lower, upper, found, during, last) for lower, upper in _ends(found)),
         replays=_grown(found.replays, last.replays),
         aer_correctable=totals.correctable,
         aer_uncorrectable=_sum([totals.nonfatal, totals.fatal]),
@@ -81,18 +82,38 @@ def _gpu_link(reading: LinkReading) -> LinkState:
     )
 
 
-def _hop(lower: str, found: LinkReading, during: Sequence[LinkReading], last: LinkReading) -> HopWatch:
+def _ends(reading: LinkReading) -> Iterator[tuple[str, str | None]]:
+    """Both ends of every hop, nearest first. The upper one is told only where the functions on the path leave no doubt.
+
+    The counters and bits name the functions of the path in order: lower and upper end of the first hop, of the next, …
+    """
+    lowers = [lower for lower, _ in reading.hops]
+    named = [[address for address, _ in pairs] for pairs in (reading.aer, reading.link_bandwidth_changed)]
+    path = max(named, key=len)
+    for number, lower in enumerate(lowers):
+        above = path[path.index(lower) + 1 :] if lower in path else []
+        following = lowers[number + 1 : number + 2]
+        yield lower, above[0] if above and above[1:2] == following else None
+
+
+def _hop(
+    lower: str, upper: str | None, found: LinkReading, during: Sequence[LinkReading], last: LinkReading
+) -> HopWatch:
     states = [_hop_link(r, lower) for r in during]
+    ends = [lower, *([upper] if upper else [])]
+    before, after = dict(found.aer), dict(last.aer)
     return HopWatch(
         lower=lower,
+        upper=upper,
         idle=_hop_link(found, lower),
         load=_mode(states),
         load_min=_least(states),
         after=_hop_link(last, lower),
         changes=_changes(states),
-        link_bandwidth_changed=_newly_set(lower, found, last, lambda r: r.link_bandwidth_changed),
-        autonomous_change=_newly_set(lower, found, last, lambda r: r.autonomous_change),
-        aer_lower=_aer_grown(dict(found.aer).get(lower), dict(last.aer).get(lower)),
+        link_bandwidth_changed=_newly_set(ends, found.link_bandwidth_changed, last.link_bandwidth_changed),
+        autonomous_change=_newly_set(ends, found.autonomous_change, last.autonomous_change),
+        aer_lower=_aer_grown(before.get(lower), after.get(lower)),
+        aer_upper=_aer_grown(before.get(upper), after.get(upper)) if upper else None,
     )
 
 
@@ -116,19 +137,14 @@ def _changes(states: Sequence[LinkState]) -> int:
     return sum(one != other for one, other in pairwise(known))
 
 
-def _newly_set(
-    address: str,
-    found: LinkReading,
-    last: LinkReading,
-    bits: Callable[[LinkReading], tuple[tuple[str, bool], ...]],
-) -> bool | None:
-    """A bit that hardware sets and nobody here clears: set meanwhile, or not. None where it cannot be told."""
-    before, after = dict(bits(found)).get(address), dict(bits(last)).get(address)
-    if after is None:
-        return None
-    if after and before is not False:
-        return None  # it was set before, or nobody looked: a change meanwhile would not show
-    return after
+def _newly_set(ends: Sequence[str], found: Bits, last: Bits) -> bool | None:
+    """A bit that hardware sets and nobody here clears: set meanwhile at either end. None where it cannot be told.
+
+    A bit that was set before tells nothing: another change would not show.
+    """
+    before, after = dict(found), dict(last)
+    changed = [after[end] for end in ends if end in after and before.get(end) is False]
+    return any(changed) if changed else None
 
 
 def _aer_total(found: LinkReading, last: LinkReading) -> AerCounters:

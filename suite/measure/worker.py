@@ -81,8 +81,10 @@ def die_with(parent: int) -> None:
 
 def serve(channel: socket.socket, rank: Rank, handlers: Mapping[str, str]) -> None:
     """Answers one plan a line; the first one by getting ready for it."""
+    cpus = os.sched_getaffinity(0)
     with channel.makefile("rb") as requests:
         for number, line in enumerate(requests):
+            os.sched_setaffinity(0, cpus)  # the plan before may have pinned this thread
             plan = msgspec.json.decode(line, type=Plan)
             answer = answer_to(plan, rank, handlers, prepare if number == 0 else measure)
             channel.sendall(msgspec.json.encode(answer) + b"\n")

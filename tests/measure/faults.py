@@ -103,6 +103,13 @@ def tells_its_surroundings(_plan: Plan, _rank: Rank) -> Answer:
     return Answer(seconds=(1.0,), notes=(*(f"{n}={os.environ.get(n)}" for n in names), f"cpus={cpus}"))
 
 
+def pins_itself(_plan: Plan, _rank: Rank) -> Answer:
+    """Tells on how many CPUs it was started, and leaves its thread on one of them."""
+    cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cpus)})
+    return Answer(seconds=(1.0,), notes=(str(len(cpus)),))
+
+
 def dies_within_an_allreduce(plan: Plan, rank: Rank) -> Answer:
     """In a real process group: the others' connections break before the parent sees the death."""
     return _leaves_an_allreduce(plan, rank, signal.SIGKILL)

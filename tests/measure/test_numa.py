@@ -104,6 +104,15 @@ def test_where_mbind_is_refused_it_is_touched_first_from_the_node(number: int) -
     assert f"mbind was refused ({errno.errorcode[number]}); first touched" in (placement.detail or "")
 
 
+def test_where_no_cpu_of_the_node_may_be_used_it_is_touched_from_here_and_said() -> None:
+    class NoCpus(Refusing):
+        def cpus(self, _node: int) -> tuple[int, ...]:
+            return (1000,)
+
+    with HostBuffer(SIZE, a_node(), calls=NoCpus(move_pages=False)) as buffer:
+        assert "no CPU of the node may be used to touch it first" in (buffer.prove().detail or "")
+
+
 def test_where_move_pages_is_refused_numa_maps_is_the_witness() -> None:
     node = a_node()
     with HostBuffer(64 << 20, node, calls=Refusing()) as buffer:

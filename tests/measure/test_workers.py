@@ -93,6 +93,12 @@ def test_workers_get_our_environment_the_parents_and_the_plans(
     assert said == ("CUDA_DEVICE_ORDER=PCI_BUS_ID", "NCCL_P2P_DISABLE=1", "FROM_THE_PARENT=yes", f"cpus={cpu}")
 
 
+def test_a_plan_that_pins_its_worker_does_not_pin_the_next_one(engine_with: Make) -> None:
+    engine = engine_with(both_ways="pins_itself")
+    first, second = (engine.measure(plan("both_ways")).notes for _ in range(2))
+    assert first == second == (str(len(os.sched_getaffinity(0))),)
+
+
 def test_a_hanging_rank_costs_its_deadline_and_is_named(engine_with: Make) -> None:
     error = failure(engine_with(both_ways="hangs"), deadline_s=2, **PAIR)
     assert error.kind == "hang"
