@@ -30,6 +30,8 @@ class Check:
 
     def __call__(self, operation: Operation, **plan: Any) -> Result:
         """operation and plan: as in suite.records.case.Plan. Fails, skips or passes the benchmark by its verdict."""
+        if self.item.stash.get(ENDED, False):
+            pytest.fail("a benchmark calls check() once: write one function a case", pytrace=False)
         self.benchmark.skipped = True  # holds if Ctrl-C comes now; pytest-benchmark sets it again at the case's end
         result = self._result(operation, plan)
         self.item.stash[ENDED] = True

@@ -45,9 +45,10 @@ def exit_status(state: State, exitstatus: int, collected: int) -> int:
         return exitstatus
     if state.regressed:
         return int(pytest.ExitCode.TESTS_FAILED)
-    only_ours = state.planned > 0 and state.planned == collected
-    measured = any(r.samples_s for r in state.session.results) if state.session else False
-    return int(pytest.ExitCode.NO_TESTS_COLLECTED) if only_ours and not measured else exitstatus
+    only_ours = state.planned == collected
+    if state.session is None or not only_ours or any(r.samples_s for r in state.session.results):
+        return exitstatus
+    return int(pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 def summarise(reporter: pytest.TerminalReporter, config: pytest.Config, state: State, exitstatus: int) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from suite.records.run import Run
 from suite.store import journal, runs
-from tests.plugin.conftest import GLOO, MEMORY, ROOT, Bench
+from tests.plugin.conftest import GLOO, ROOT, Bench
 
 pytest_plugins = "pytester"
 
@@ -110,8 +110,10 @@ def test_ctrl_c_and_sigterm_close_an_incomplete_run(slow: Bench, number: signal.
     kept = journal.read(folder / "run.jsonl")
     assert 3 <= len(kept.results) < kept.planned
     assert (folder / "run.jsonl").read_bytes().endswith(b'{"end":{"complete":false}}\n')
-    assert runs.read(folder / "run.json") == kept
-    assert len(slow.json()) == len(kept.results)
+    written = runs.read(folder / "run.json")
+    assert not written.complete
+    assert written.results[: len(kept.results)] == kept.results
+    assert 0 <= len(kept.results) - len(slow.json()) <= 1  # the signal may come between keeping a case and its replay
     assert f"report: {folder}/report.md" in output
     rebuilt(folder)
 
@@ -146,7 +148,7 @@ def test_after_kill_9_the_report_is_rebuilt_from_the_journal(slow: Bench) -> Non
     assert rebuilt(folder).results == kept.results
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_no_worker_outlives_a_real_run(bench: Bench, mark: str, number: signal.Signals) -> None:
     """Two real ranks over gloo, ended between or in their collectives."""
     (bench.path / "benchmarks" / "test_host_copy.py").unlink()
@@ -165,7 +167,7 @@ def test_no_worker_outlives_a_real_run(bench: Bench, mark: str, number: signal.S
 
 def test_a_whole_real_run_leaves_no_worker_and_imports_nothing_heavy(bench: Bench, mark: str) -> None:
     (bench.path / "benchmarks" / "test_host_copy.py").unlink()
-    bench.write(host_memory=MEMORY)
+    bench.write(allreduce=GLOO)
     heavy = ("torch", "cupy", "numpy", "scipy", "matplotlib")
     (bench.path / "conftest.py").write_text(
         f"""
@@ -175,10 +177,10 @@ def pytest_unconfigure():
     print("HEAVY", [name for name in {heavy} if name in sys.modules])
 """
     )
-    process = bench.spawn("--nodes=0", simulated=False, **{MARK: mark})
+    process = bench.spawn("--world-size=2", "--sizes=8,64KiB", simulated=False, **{MARK: mark})
     output, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, output
     assert "HEAVY []" in output
     assert marked(mark) == []
     assert bench.report.complete
-    assert bench.report.results[0].bandwidth
+    assert all(result.verified and result.bandwidth for result in bench.report.results)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from suite.errors import MeasureError, Unavailable
+from suite.errors import MeasureError, StoreError, Unavailable
 from suite.records.run import Verdict
+from suite.store.journal import Journal
 from tests.plugin.conftest import MEMORY, NO_GPU, Bench
 
 pytest_plugins = "pytester"
@@ -127,9 +129,6 @@ def test_a_hang_everywhere_is_a_failure_not_status_5(memory: Bench) -> None:
 
 
 def test_a_full_disk_ends_the_run_with_one_sentence(memory: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    from suite.errors import StoreError
-    from suite.store.journal import Journal
-
     def full(*_arguments: object) -> None:
         raise StoreError("cannot write run.jsonl (no space left on device): free some space")
 
@@ -139,6 +138,28 @@ def test_a_full_disk_ends_the_run_with_one_sentence(memory: Bench, monkeypatch: 
     text = result.stdout.str() + result.stderr.str()
     assert "free some space" in text
     assert "Traceback" not in text
+
+
+def test_a_report_folder_that_cannot_be_made_ends_pytest_with_one_sentence(
+    memory: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_base: Path) -> Path:
+        raise StoreError("cannot write reports (read-only file system): choose another folder with --report-dir")
+
+    monkeypatch.setattr("suite.session.new_folder", refuse)
+    result = memory.run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    text = result.stdout.str() + result.stderr.str()
+    assert "choose another folder with --report-dir" in text
+    assert "Traceback" not in text
+
+
+def test_a_benchmark_that_checks_twice_is_told_so(memory: Bench) -> None:
+    twice = "\ndef test_twice(check):\n" + "    check('host_memory_copy', memory_node=0)\n" * 2
+    memory.write(host_memory=twice)
+    result = memory.run()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*calls check() once*"])
 
 
 def test_the_summary_ends_with_where_the_report_is(memory: Bench) -> None:
