@@ -201,6 +201,7 @@ class Samples:
     both-ways or several-GPU case, by name. iterations: operations in one sample, where a slow path made
     the worker do fewer than planned. verified: bytes compared and right; None where nothing moves.
     verified False: `wrong` says what was seen. watch: set where the plan asked for it. counted: what a byte is.
+    threads: how many copied, where the plan left that open.
     """
 
     seconds: tuple[float, ...]
@@ -216,3 +217,4 @@ class Samples:
     transport: Transport | None = None
     counted: str | None = None
     notes: tuple[str, ...] = ()
+    threads: int | None = None
