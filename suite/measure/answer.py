@@ -25,6 +25,7 @@ class Answer:
     iterations: int | None = None  # operations in one sample, where fewer than planned were made
     counted: str | None = None
     notes: tuple[str, ...] = ()
+    threads: int | None = None  # that copied, where the plan left the number open
     unavailable: str | None = None
     error: str | None = None
 

@@ -57,6 +57,7 @@ def measure(plan: Plan, _rank: Rank) -> Answer:
         placement=_placement(plan, (before[0], after[0]), (before[1], after[1])),
         window=(timings[0].start, timings[-1].end),
         counted=COUNTED,
+        threads=threads,
         notes=(_threads_note(plan, threads, cpus),),
     )
 

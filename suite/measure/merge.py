@@ -28,6 +28,7 @@ def samples(plan: Plan, answers: Sequence[Answer], watch: LinkWatch | None = Non
         watch=watch,
         transport=first.transport,
         counted=first.counted,
+        threads=first.threads,
         notes=tuple(dict.fromkeys(note for a in answers for note in a.notes)),
     )
 

@@ -60,6 +60,7 @@ def test_one_lost_share_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_threads_are_swept_where_the_plan_leaves_them_open() -> None:
     answer = measured(threads=0, cpus=CPUS, cpu_node=0)
     assert "as many as it took to saturate" in answer.notes[0]
+    assert answer.threads in host_memory.thread_counts(len(CPUS))
 
 
 @pytest.mark.parametrize(("seconds", "chosen"), [([4, 2, 1, 0.5], 8), ([4, 2, 1.99, 0.1], 2), ([4, 5, 1, 1], 1)])
