@@ -9,6 +9,7 @@ from suite.judge import levels, links
 from suite.judge.view import View, say
 from suite.records.case import LATENCIES
 from suite.records.machine import Gpu
+from suite.records.path import path_to_root
 from suite.records.run import Result, Verdict
 from suite.units import format_bandwidth, format_bytes, format_percent, format_seconds
 
@@ -212,7 +213,7 @@ def outlier(view: View) -> Verdict | None:
 def shared_uplink(view: View) -> Verdict | None:
     """Several GPUs at once that get all of a shared link, less than each alone."""
     result = view.result
-    if not result.operation.startswith("all_gpus") or result.bandwidth is None:
+    if not result.operation.startswith("all_gpus") or result.bandwidth is None or not _share_a_hop(view):
         return None
     single = result.operation.removeprefix("all_gpus_")
     alone = {r.gpus: r.bandwidth or 0.0 for r in view.so_far if r.operation == single and r.bytes == result.bytes}
@@ -221,6 +222,17 @@ def shared_uplink(view: View) -> Verdict | None:
         return None
     said = levels.words(view) | {"alone": format_bandwidth(total)}
     return say("shared_uplink", binding=result.limits.binding if result.limits else None, **said)
+
+
+def _share_a_hop(view: View) -> bool:
+    """Two of the case's GPUs have a link above them in common."""
+    hops = [
+        hop.lower
+        for index in view.result.gpus
+        if (gpu := view.machine.gpu(index)) is not None and gpu.address is not None
+        for hop in path_to_root(view.machine, gpu.address).hops
+    ]
+    return len(hops) > len(set(hops))
 
 
 def _near(view: View, result: Result) -> bool | None:

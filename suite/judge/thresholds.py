@@ -36,16 +36,16 @@ class Thresholds:
         "P100 Gen3 0.83 to 0.94, A100 Gen4 0.89 to 0.90, RTX 4090 0.82 to 0.94, H200 0.94 to 0.96",
     )
     margin: float = _threshold(
-        0.06,
+        0.08,
         "of the healthy fraction",
         "a median of five samples with 3 % noise stays within it",
-        "a median of n samples errs by 1.25 × noise / sqrt(n): 1.7 %; this is 3.5 of those",
+        "a median of n samples errs by 1.25 × noise / sqrt(n): 1.7 %; this is nearly five of those",
     )
     fail_fraction: float = _threshold(
         0.87,
         "of the least that passes",
         "between the two a machine is slow (WARN); below it no healthy machine was seen (FAIL)",
-        "0.80 × 0.94 × 0.87 = 0.65: half-width and one generation down (0.5) stay below at any efficiency",
+        "0.80 × 0.92 × 0.87 = 0.64: half-width and one generation down (0.5) stay below at any efficiency",
     )
     link_bound: float = _threshold(
         0.95,

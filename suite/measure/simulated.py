@@ -35,8 +35,10 @@ OTHERWISE = 0.90
 # Seconds that one operation takes to start. Chosen: queued copies overlap their start, collectives cannot.
 START = {"copy": 1.5e-6, "staging": 9e-6, "latency": 3.2e-6, "nccl_pcie": 19e-6, "nccl_nvlink": 8e-6, "gloo": 70e-6}
 # Bytes per second where no ceiling is known. Chosen round numbers of the right order.
-HOST_MEMORY, HOST_MEMORY_FAR, LOOPBACK, COHERENT, DEVICE_MEMORY = 24e9, 14e9, 2.5e9, 345e9, 1.4e12
+HOST_MEMORY, HOST_MEMORY_FAR, LOOPBACK, COHERENT, DEVICE_MEMORY = 60e9, 36e9, 2.5e9, 345e9, 1.4e12
 ANYTHING = 12e9
+# How NCCL writes an edge's transport in its log.
+_VIA = {"P2P": "P2P/direct pointer", "SHM": "SHM/direct/direct", "NET": "NET/Socket/0"}
 
 
 class SimulatedEngine:
@@ -128,12 +130,15 @@ class SimulatedEngine:
         return START["staging" if plan.operation == "staging" else "copy"]
 
     def _transport(self, plan: Plan) -> Transport | None:
-        """What NCCL would log: P2P through NVLink or PCIe switches, shared memory otherwise, or what was asked for."""
+        """What NCCL would log of a ring in rank order: P2P through NVLink or PCIe switches, else shared memory."""
         if plan.backend != "nccl":
             return None
         asked = {"p2p": "P2P", "shm": "SHM", "net": "NET"}.get(plan.transport or "")
-        name = asked or ("P2P" if path.peers(self._machine, plan.gpus) else "SHM")
-        return Transport(name=name, algorithm="Ring", protocol="Simple", channels=2)
+        near = path.near_pairs(self._machine, plan.gpus)
+        ring = [(rank, (rank + 1) % plan.world_size) for rank in range(plan.world_size)]
+        kinds = [asked or ("P2P" if frozenset(pair) in near else "SHM") for pair in ring]
+        edges = tuple(f"r{a}>r{b} {_VIA[kind]}" for (a, b), kind in zip(ring, kinds, strict=True))
+        return Transport("+".join(sorted(set(kinds))), "Ring", "Simple", channels=1, edges=edges)
 
 
 def _refuse(machine: Machine, plan: Plan) -> None:

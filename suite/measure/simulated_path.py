@@ -129,13 +129,16 @@ def nvlinked(machine: Machine, gpus: tuple[int, ...]) -> bool:
     return bool(pairs) and all(pair is not None and bool(pair.nvlinks) for pair in pairs)
 
 
-def peers(machine: Machine, gpus: tuple[int, ...]) -> bool:
-    """Every two of these GPUs have P2P and are near: NVLink or PCIe switches between them."""
-    pairs = [machine.pair(a, b) for a in gpus for b in gpus if a < b]
-    return bool(pairs) and all(
-        pair is not None and pair.p2p_write == "OK" and bool(pair.nvlinks or pair.topology in ("PIX", "PXB"))
-        for pair in pairs
-    )
+def near_pairs(machine: Machine, gpus: tuple[int, ...]) -> set[frozenset[int]]:
+    """Pairs of ranks (places in `gpus`) whose GPUs have P2P and NVLink or only PCIe switches between them."""
+    return {
+        frozenset((a, b))
+        for a, one in enumerate(gpus)
+        for b, other in enumerate(gpus[:a])
+        if (pair := machine.pair(one, other)) is not None
+        and pair.p2p_write == "OK"
+        and (pair.nvlinks or pair.topology in ("PIX", "PXB"))
+    }
 
 
 def _address(machine: Machine, index: int) -> str:
