@@ -18,8 +18,7 @@ from suite.units import MIB, format_bytes
 
 CHUNK_BYTES = 4 * MIB
 SLOTS = 2
-# A chunk is two copies, two waits and two events; each stream sees half of them.
-_CALLS_PER_CHUNK = 4
+_CALLS_PER_CHUNK = 3  # on each of the two streams: a wait, a copy, an event
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def measured(session: Session, plan: Plan) -> Answer:
 
 
 def _rounds(session: Session, plan: Plan, source: Device, stage: Stage) -> tuple[list[cuda_timing.Sample], Load]:
-    work = Work(source, stage.out, lambda: queue(session, stage), operations=_CALLS_PER_CHUNK * stage.chunks)
+    work = Work(source, stage.out, lambda: queue(session, stage), operations=_CALLS_PER_CHUNK * stage.chunks + 1)
     seconds = cuda_timing.wake(session.devices, [work])
     load = cuda_timing.fitting(plan, seconds, work.operations)
     return [cuda_timing.sample(session.devices, work, load) for _ in range(plan.rounds)], load

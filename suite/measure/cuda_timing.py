@@ -125,10 +125,10 @@ def fitting(plan: Plan, seconds: float, operations: int = 1, share: float = 1.0)
     where a slow path would outlast its share of the deadline."""
     most = max(1, MOST_QUEUED // operations)
     longest = share * plan.deadline_s / 3 / (plan.rounds + 1)
-    count = max(plan.iterations, int(2 * SHORTEST_SAMPLE_S / seconds))
-    count = max(1, min(count, int(longest / seconds), most))
     warm_up = NVBANDWIDTH_WARM_UP if NVBANDWIDTH_WARM_UP * seconds < longest / 4 else plan.warmup
-    return Load(count, min(warm_up, max(1, most - count)))
+    warm_up = min(warm_up, most - 1, max(1, most // 4))
+    count = max(plan.iterations, int(2 * SHORTEST_SAMPLE_S / seconds))
+    return Load(max(1, min(count, int(longest / seconds), most - warm_up)), warm_up)
 
 
 def wake(devices: Devices, works: Sequence[Work]) -> float:

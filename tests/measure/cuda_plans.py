@@ -5,7 +5,7 @@ from __future__ import annotations
 from suite.measure.cuda_session import Session
 from suite.records.case import Plan
 from suite.units import MIB
-from tests.measure import fake_cuda
+from tests.measure import fake_kernels
 from tests.measure.fake_cuda import FakeApi, Gpu
 
 
@@ -27,5 +27,5 @@ def fake_session(
     """A session on pretended GPUs, all of which reach each other (peers) or not."""
     pretended = [Gpu(address=f"0000:0{i + 1}:00.0", **fields) for i in range(gpus)]  # type: ignore[arg-type]
     pairs = [(a, b) for a in range(gpus) for b in range(gpus) if a != b] if peers else []
-    runtime, api = fake_cuda.runtime(*pretended, peers=pairs, why_no_kernels=why_no_kernels)
+    runtime, api = fake_kernels.runtime(*pretended, peers=pairs, why_no_kernels=why_no_kernels)
     return Session(runtime), api

@@ -13,7 +13,7 @@ from suite.measure.cuda_session import Session
 from suite.measure.numa import HostBuffer
 from suite.records.case import Placement, Plan
 from suite.units import GIB, KIB, MIB
-from tests.measure import fake_cuda
+from tests.measure import fake_cuda, fake_kernels
 from tests.measure.fake_cuda import FakeApi, Gpu
 
 ADDRESS = "0000:01:00.0"
@@ -27,7 +27,7 @@ def plan(operation: str, size: int = MIB, **fields: object) -> Plan:
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Session, FakeApi]]:
     monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
-    runtime, api = fake_cuda.runtime()
+    runtime, api = fake_kernels.runtime()
     session = Session(runtime)
     yield session, api
     session.close()
@@ -100,14 +100,14 @@ def test_each_direction_of_both_ways_is_measured_while_the_other_runs(cuda: tupl
 
 def test_opposing_copies_that_are_much_faster_are_given_more_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
-    runtime, _ = fake_cuda.runtime(Gpu(rates={1: 10e9, 2: 50e9, 3: 1e12}))
+    runtime, _ = fake_kernels.runtime(Gpu(rates={1: 10e9, 2: 50e9, 3: 1e12}))
     answer = cuda_copy.measured(Session(runtime), plan("both_ways", 8 * MIB))
     assert not [n for n in answer.notes if "one way only" in n]
 
 
 def test_one_copy_engine_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
-    runtime, _ = fake_cuda.runtime(Gpu(engines=1))
+    runtime, _ = fake_kernels.runtime(Gpu(engines=1))
     answer = cuda_copy.measured(Session(runtime), plan("both_ways"))
     assert any("take turns" in note for note in answer.notes)
 
@@ -121,7 +121,7 @@ def test_small_copies_are_repeated_until_a_sample_is_long_enough(cuda: tuple[Ses
 
 def test_a_slow_path_makes_fewer_copies_than_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
-    runtime, _ = fake_cuda.runtime(Gpu(rates={1: 10e6, 2: 10e6, 3: 1e9}))
+    runtime, _ = fake_kernels.runtime(Gpu(rates={1: 10e6, 2: 10e6, 3: 1e9}))
     answer = cuda_copy.measured(Session(runtime), plan("host_to_device", 8 * MIB, iterations=16, deadline_s=9.0))
     assert answer.iterations == 1
 
@@ -145,7 +145,7 @@ def test_sm_copies_go_through_the_kernel(cuda: tuple[Session, FakeApi]) -> None:
 
 
 def test_sm_copies_without_nvrtc_are_unavailable_with_the_reason() -> None:
-    runtime, _ = fake_cuda.runtime(why_no_kernels="NVRTC is missing")
+    runtime, _ = fake_kernels.runtime(why_no_kernels="NVRTC is missing")
     with pytest.raises(Unavailable, match="NVRTC is missing"):
         cuda_copy.measured(Session(runtime), plan("host_to_device", engine="sm"))
 
@@ -153,7 +153,7 @@ def test_sm_copies_without_nvrtc_are_unavailable_with_the_reason() -> None:
 def test_without_nvrtc_copies_are_timed_all_the_same_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
     monkeypatch.setattr("suite.measure.cuda_timing.torch_sleep", lambda *_: False)
-    runtime, _ = fake_cuda.runtime(why_no_kernels="NVRTC is missing")
+    runtime, _ = fake_kernels.runtime(why_no_kernels="NVRTC is missing")
     answer = cuda_copy.measured(Session(runtime), plan("host_to_device"))
     assert answer.verified is True
     assert any("launches" in note for note in answer.notes)
@@ -162,7 +162,7 @@ def test_without_nvrtc_copies_are_timed_all_the_same_and_it_is_said(monkeypatch:
 @pytest.mark.parametrize("memory", ["pinned", "registered", "host_alloc", "huge", "write_combined", "pageable"])
 def test_every_kind_of_memory_is_given_back(monkeypatch: pytest.MonkeyPatch, memory: str) -> None:
     monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
-    runtime, api = fake_cuda.runtime()
+    runtime, api = fake_kernels.runtime()
     session = Session(runtime)
     answer = cuda_copy.measured(session, plan("both_ways", memory=memory))
     session.close()
@@ -181,19 +181,19 @@ def test_buffers_are_kept_while_the_size_stays_and_freed_when_it_changes(cuda: t
 
 
 def test_a_gpu_that_others_filled_is_said_in_one_sentence() -> None:
-    runtime, _ = fake_cuda.runtime(Gpu(free=512 * MIB))
+    runtime, _ = fake_kernels.runtime(Gpu(free=512 * MIB))
     with pytest.raises(Unavailable, match=r"0\.5 of 8\.0 GiB are free"):
         cuda_copy.measured(Session(runtime), plan("host_to_device", GIB))
 
 
 def test_a_resident_server_leaves_room_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
-    runtime, _ = fake_cuda.runtime(Gpu(total=80 * GIB, free=3 * GIB + 512 * MIB))
+    runtime, _ = fake_kernels.runtime(Gpu(total=80 * GIB, free=3 * GIB + 512 * MIB))
     assert cuda_copy.measured(Session(runtime), plan("both_ways", 16 * MIB)).verified is True
 
 
 def test_no_page_locked_memory_is_said_with_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    runtime, api = fake_cuda.runtime()
+    runtime, api = fake_kernels.runtime()
     monkeypatch.setattr("resource.getrlimit", lambda _which: (64 * KIB, 64 * KIB))
     api.fail("hostRegister", 2)
     with pytest.raises(Unavailable, match="ulimit -l"):
@@ -201,21 +201,21 @@ def test_no_page_locked_memory_is_said_with_the_limit(monkeypatch: pytest.Monkey
 
 
 def test_exclusive_mode_is_a_reason_and_not_a_fault() -> None:
-    runtime, api = fake_cuda.runtime()
+    runtime, api = fake_kernels.runtime()
     api.fail("streamCreateWithFlags", 46)
     with pytest.raises(Unavailable, match="exclusive"):
         cuda_copy.measured(Session(runtime), plan("host_to_device"))
 
 
 def test_a_gpu_that_cuda_does_not_show_is_a_reason() -> None:
-    runtime, _ = fake_cuda.runtime()
+    runtime, _ = fake_kernels.runtime()
     with pytest.raises(Unavailable, match="CUDA_VISIBLE_DEVICES"):
         cuda_copy.measured(Session(runtime), plan("host_to_device", addresses=("0000:99:00.0",)))
 
 
 def test_an_error_in_the_middle_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
-    runtime, api = fake_cuda.runtime()
+    runtime, api = fake_kernels.runtime()
     session = Session(runtime)
     api.fail("memcpyAsync", 700, after=5)
     with pytest.raises(CudaError, match="memcpyAsync"):

@@ -14,7 +14,7 @@ from suite.measure.cuda_error import CudaError
 from suite.measure.cuda_session import Session
 from suite.records.case import Plan
 from suite.units import MIB
-from tests.measure import fake_cuda
+from tests.measure import fake_cuda, fake_kernels
 from tests.measure.cuda_plans import fake_session, plan
 from tests.measure.fake_cuda import FakeApi
 
@@ -210,7 +210,7 @@ def test_one_gpu_alone_exchanges_flags_with_itself_through_the_host() -> None:
 
 def test_a_flag_that_never_comes_back_is_an_error_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     session, _ = fake_session(2)
-    monkeypatch.setattr(fake_cuda.FakeKernels, "_ping_pong", lambda *_: lambda _now: 2.0)
+    monkeypatch.setattr(fake_kernels.FakeKernels, "_ping_pong", lambda *_: lambda _now: 2.0)
     with pytest.raises(MeasureError, match="did not come back"):
         measured(session, plan("peer_flag_latency", 4, gpus=2, p2p=True))
 

@@ -60,7 +60,7 @@ def test_every_copy_of_a_staging_runs_on_the_device_of_its_stream() -> None:
 
 def test_so_many_chunks_that_no_gate_can_hold_them_are_measured_and_said() -> None:
     session, _ = fake_session()
-    answer = cuda_copy.measured(session, plan("staging", 256 * 64 * 1024, chunk_bytes=64 * 1024))
+    answer = cuda_copy.measured(session, plan("staging", 512 * 64 * 1024, chunk_bytes=64 * 1024))
     assert answer.verified is True
     assert any("queue ahead" in note for note in answer.notes)
 
