@@ -76,11 +76,19 @@ def _explained(ceiling: Limits, question: Question, sources: Sources, now: Bound
         why = " ".join([_no_reading(ceiling), *notes])
         return replace(ceiling, why=why)
     steps = [_seen(question.case, sources, now), words.derivation(question.demand, now, shown, ceiling.basis)]
+    if question.healthy == "host_to_device":
+        notes.append(_split(now))
     row = healthy.expected(question.healthy, question.engine, now.link.gen) if question.healthy else None
     if row is not None:
         ceiling = replace(ceiling, expected=(row.low * now.rate, row.high * now.rate))
         notes.append(f"Healthy machines reach {row.low:.2f} to {row.high:.2f} of it ({row.source}).")
     return replace(ceiling, why=" ".join([*steps, *notes, words.SOURCE]))
+
+
+def _split(now: Bound) -> str:
+    """What completions cut at the read completion boundary would leave: a reason for less, not a ceiling."""
+    rate = pcie.split_completions(now.link.gen or 0, now.link.width or 0)
+    return f"If less is seen: completions that the root complex splits at 64 bytes leave {words.gigabytes(rate)}."
 
 
 def _seen(case: str, sources: Sources, now: Bound) -> str:

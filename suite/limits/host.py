@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 
-from suite.limits import ceilings, path, words
+from suite.limits import ceilings, memory, path, words
 from suite.limits.ceilings import Model, Question, Sources
 from suite.limits.links import LinkOf, device_width
 from suite.limits.path import DOWN, UP, Bound, Packets
-from suite.limits.pcie import Mover, Traffic
+from suite.limits.pcie import Mover, Traffic, outstanding_bound
 from suite.records.case import Plan, Samples
 from suite.records.machine import Gpu, Machine
 from suite.records.path import path_to_root
@@ -29,6 +29,8 @@ _LOADS: dict[str, Traffic] = {
 }
 OPERATIONS = tuple(_LOADS)
 _HEALTHY = {"link_under_load": "both_ways"}
+# Tags without extended tags: PCI Express Base Specification. Round trip: Neugebauer et al., SIGCOMM 2018.
+_TAGS, _ROUND_TRIP = 32, 600e-9
 NO_PCIE = "The PCIe model is not applicable: this GPU is joined to its processor by NVLink-C2C, whose rate is not read."
 
 
@@ -52,7 +54,7 @@ def copies(machine: Machine, plan: Plan, sources: Sources) -> Limits:
         demand=replace(demand, corner=single and load == BOTH and not sources.in_step),
         engine=mover(plan),
         healthy=_HEALTHY.get(plan.operation, plan.operation) if single else None,
-        note=far_node(plan, gpus[0]) if single else _shared(demand),
+        note=_single_note(machine, plan, gpus[0]) if single else _shared(demand),
         width=device_width(gpus[0], path_to_root(machine, gpus[0].address or "").hops),
     )
     return ceilings.limits(question, sources)
@@ -108,15 +110,27 @@ def staged(machine: Machine, source: str, target: str, chunks: int | None) -> Mo
     return model
 
 
-def far_node(plan: Plan, gpu: Gpu) -> str | None:
+def far_node(machine: Machine, plan: Plan, gpu: Gpu) -> str | None:
     """A sentence where the host buffer lies on another NUMA node than the GPU."""
     home = gpu.numa_node
     if home is None or plan.memory_node is None or plan.memory_node == home:
         return None
+    links = memory.processor_link_words(machine.cpu) if _other_socket(machine, home, plan.memory_node) else ""
     return (
-        f"Memory is on node {plan.memory_node}, the GPU on node {home}: the copy also crosses the processors' own "
-        "links, whose rate is not part of this ceiling."
+        f"Memory is on node {plan.memory_node}, the GPU on node {home}: the copy also crosses the links between these "
+        f"nodes{links}, which are no part of this ceiling."
     )
+
+
+def few_tags(machine: Machine, plan: Plan, gpu: Gpu) -> str | None:
+    """A sentence where a GPU that reads has its extended tags switched off (a hypothesis, no part of the ceiling)."""
+    function = machine.function(gpu.address)
+    config = function.config if function else None
+    if plan.operation == "device_to_host" or config is None or config.extended_tags is not False:
+        return None
+    request = config.mrrs or 512
+    bound = words.gigabytes(outstanding_bound(_TAGS, request, _ROUND_TRIP))
+    return f"Extended tags are off: {_TAGS} reads of {request} bytes in flight bring {bound} at a round trip of 600 ns."
 
 
 def with_address(machine: Machine, indices: Sequence[int]) -> list[Gpu]:
@@ -124,6 +138,18 @@ def with_address(machine: Machine, indices: Sequence[int]) -> list[Gpu]:
     found = [machine.gpu(index) for index in indices]
     known = [gpu for gpu in found if gpu is not None and gpu.address]
     return known if len(known) == len(indices) else []
+
+
+def _single_note(machine: Machine, plan: Plan, gpu: Gpu) -> str | None:
+    return " ".join(note for note in (far_node(machine, plan, gpu), few_tags(machine, plan, gpu)) if note) or None
+
+
+def _other_socket(machine: Machine, one: int, other: int) -> bool:
+    """Two nodes without a package in common; with sub-NUMA clustering nodes of one socket share it."""
+    first, second = machine.node(one), machine.node(other)
+    if first is None or second is None or not first.packages or not second.packages:
+        return False
+    return set(first.packages).isdisjoint(second.packages)
 
 
 def _pipelined(write: float, read: float, shared: float, chunks: int) -> float:

@@ -39,6 +39,12 @@ def processor_link(cpu: Cpu) -> tuple[float, str] | None:
     return next(found, None)
 
 
+def processor_link_words(cpu: Cpu) -> str:
+    """' (UPI at 16 GT/s: 32.0 GB/s each, two to four of them)'; empty for processors not listed."""
+    link = processor_link(cpu)
+    return f" ({link[1]}: {link[0] / 1e9:.1f} GB/s each, two to four of them)" if link else ""
+
+
 def device_copy(gpu: Gpu) -> Limits:
     """A copy within one GPU: every byte is read and written, so half of its memory's rate."""
     part = gpus.part(gpu)

@@ -142,10 +142,7 @@ def _note(machine: Machine, edges: Sequence[Edge]) -> str | None:
     notes = []
     pairs = [(machine.gpu(a), machine.gpu(b)) for a, b in edges]
     if any(one and other and far(machine, one, other) for one, other in pairs):
-        link = memory.processor_link(machine.cpu)
-        notes.append(
-            _FAR.format(rate=f" ({link[1]}: {link[0] / 1e9:.1f} GB/s each, two to four of them)" if link else "")
-        )
+        notes.append(_FAR.format(rate=memory.processor_link_words(machine.cpu)))
     if any(path.redirected(machine, *_addresses(machine, edge)) for edge in edges):
         notes.append("ACS redirects peer traffic at a port below the common one: it goes up to the host and back.")
     return " ".join(notes) or None

@@ -65,7 +65,7 @@ def taken(machine: Machine, plan: Plan, samples: Samples | None, algorithm: str 
         return Taken(seen.algorithm or algorithm, seen.protocol, edges, channels, True)
     pairs = [(rank, (rank + 1) % plan.world_size) for rank in range(plan.world_size)]
     name = (seen.name or plan.transport or "").upper()
-    if not name.startswith(("SHM", "NET")) and _nvlinked(machine, plan):
+    if "SHM" not in name and not name.startswith("NET") and _nvlinked(machine, plan):
         ring = tuple(Edge(*pair, "nvlink") for pair in pairs)
     else:
         ring = tuple(Edge(*pair, _kind(machine, plan, name, *pair)) for pair in pairs)
@@ -133,11 +133,18 @@ def _nvlinked(machine: Machine, plan: Plan) -> bool:
 
 
 def _kind(machine: Machine, plan: Plan, name: str, source: int, target: int) -> str:
-    """The kind of an edge that no log names: by the transport named or asked for, else what NCCL would choose."""
-    if name.startswith(("SHM", "NET")):
-        return name[:3].lower()
+    """The kind of an edge that no log names: by the transport named or asked for, else what NCCL would choose.
+
+    'SHM' (or 'P2P+SHM') for more than two ranks sums up a ring that may use P2P below a switch, unless it was off.
+    """
+    if name.startswith("NET"):
+        return "net"
+    if "SHM" in name and (plan.world_size == 2 or (plan.transport or "").upper() == "SHM"):
+        return "shm"
     if _bonded(machine, plan, source, target):
         return "nvlink"
+    if "SHM" in name:
+        return "p2p" if _allowed(machine, plan, source, target, _SWITCHED) else "shm"
     return "p2p" if name.startswith("P2P") or _by_default(machine, plan, source, target) else "shm"
 
 
@@ -148,16 +155,20 @@ def _bonded(machine: Machine, plan: Plan, source: int, target: int) -> bool:
 
 def _by_default(machine: Machine, plan: Plan, source: int, target: int) -> bool:
     """NCCL takes P2P below switches, and on AMD with at most two GPUs everywhere, where the driver allows it."""
+    everywhere = machine.cpu.vendor == "AuthenticAMD" and len(machine.gpus) <= 2
+    return _allowed(machine, plan, source, target, None if everywhere else _SWITCHED)
+
+
+def _allowed(machine: Machine, plan: Plan, source: int, target: int, classes: tuple[str, ...] | None) -> bool:
+    """The driver does not refuse P2P between two ranks, and they are as near as one of the classes (None: any)."""
     one, other = gpu_of(machine, plan, source), gpu_of(machine, plan, target)
     if one is None or other is None:
         return False
     pair = machine.pair(one.index, other.index)
     if pair is not None and {pair.p2p_read, pair.p2p_write} - {"OK", None}:
         return False
-    if machine.cpu.vendor == "AuthenticAMD" and len(machine.gpus) <= 2:
-        return True
-    known = pair.topology if pair else None
-    return (known or topology(machine, one.address or "", other.address or "")) in _SWITCHED
+    known = (pair.topology if pair else None) or topology(machine, one.address or "", other.address or "")
+    return classes is None or known in classes
 
 
 def total(demands: Sequence[Demand | None]) -> Demand | None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from suite.limits import case
 from suite.records.case import Operation
-from suite.records.machine import LinkState
+from suite.records.machine import Cpu, LinkState, NumaNode
 from suite.records.run import Result
 from tests.limits import machines as m
 
@@ -159,3 +159,33 @@ def test_no_machine_and_no_plan_makes_a_traceback(
     assert limit.now is None or limit.now > 0
     seconds = case.ideal_seconds(machine, plan)
     assert seconds is None or seconds > 0
+
+
+def test_extended_tags_that_are_off_are_named_as_a_reason_for_less() -> None:
+    endpoint = m.function("0000:00:06.0")
+    assert endpoint.config is not None
+    few = replace(endpoint, config=replace(endpoint.config, mrrs=512, extended_tags=False))
+    limit = case.of(replace(m.virtual_h200(), pci=(few,)), m.plan("host_to_device", 0), WATCHED, ())
+    assert limit.now == pytest.approx(58.45e9, abs=5e6)
+    assert limit.why is not None
+    assert "32 reads of 512 bytes in flight bring 27.31 GB/s" in limit.why
+
+
+def test_split_completions_are_a_hypothesis_beside_the_ceiling_of_reads_only() -> None:
+    reads = case.of(m.virtual_h200(), m.plan("host_to_device", 0), WATCHED, ()).why
+    writes = case.of(m.virtual_h200(), m.plan("device_to_host", 0), WATCHED, ()).why
+    assert reads is not None
+    assert writes is not None
+    assert "48.01 GB/s" in reads
+    assert "splits" not in writes
+
+
+def test_the_processors_links_are_named_between_sockets_only() -> None:
+    """With NPS4 two nodes of one socket are no two sockets (field case 20)."""
+    plan, cpu = m.plan("host_to_device", 0, memory_node=1), Cpu(model="Intel(R) Xeon(R) Platinum 8480+")
+    for second, crosses in ((0, False), (1, True)):
+        nodes = (NumaNode(0, packages=(0,)), NumaNode(1, packages=(second,)))
+        why = case.of(replace(m.virtual_h200(), nodes=nodes, cpu=cpu), plan, WATCHED, ()).why
+        assert why is not None
+        assert "Memory is on node 1" in why
+        assert ("UPI at 16 GT/s" in why) is crosses

@@ -19,9 +19,9 @@ def nvswitch(count: int = 8, links: int = 18, *, rate: float | None = None, name
     return Machine(gpus=gpus)
 
 
-def allreduce(machine: Machine, transport: Transport | None, **fields: object) -> Limits:
+def allreduce(machine: Machine, seen: Transport | None, **fields: object) -> Limits:
     plan = nccl(machine, **fields)
-    return case.of(machine, plan, m.samples(transport=transport) if transport else None, loaded(machine))
+    return case.of(machine, plan, m.samples(transport=seen) if seen else None, loaded(machine))
 
 
 def nccl(machine: Machine, **fields: object) -> Plan:
@@ -106,7 +106,8 @@ def test_a_ring_through_host_memory_reads_and_writes_at_once() -> None:
 
 
 def test_rings_through_host_memory_share_the_uplink_of_a_switch() -> None:
-    limit = allreduce(m.below_one_switch(4), Transport(name="SHM", algorithm="Ring", protocol="Simple"))
+    seen = Transport(name="SHM", algorithm="Ring", protocol="Simple")
+    limit = allreduce(m.below_one_switch(4), seen, transport="shm")
     assert limit.now == pytest.approx(22.91e9 / 4, rel=0.001)
     assert limit.binding is not None
     assert limit.binding.startswith("0000:01:00.0")
@@ -209,3 +210,13 @@ def mesh(bonds: dict[tuple[int, int], int], below: Machine | None = None) -> Mac
                 links += [NvLink(len(links) + i, True, 2, "gpu", other) for i in range(count)]
         gpus.append(Gpu(gpu.index, "V100", address=gpu.address, nvlinks=tuple(links)))
     return Machine(nodes=base.nodes, pci=base.pci, gpus=tuple(gpus))
+
+
+def test_shm_as_the_sum_of_a_ring_still_lets_p2p_run_below_a_switch() -> None:
+    """Four GPUs below one switch: NCCL uses SHM between some only, unless P2P was switched off."""
+    machine, seen = m.below_one_switch(4), Transport(name="SHM", algorithm="Ring")
+    both = Transport(name="P2P+SHM", algorithm="Ring")
+    assert allreduce(machine, seen).now == pytest.approx(26.53e9, rel=0.001)
+    assert allreduce(machine, both).now == pytest.approx(26.53e9, rel=0.001)
+    assert allreduce(m.below_root_ports(4), both).now == pytest.approx(22.91e9, rel=0.001)
+    assert allreduce(machine, seen, transport="shm").now == pytest.approx(22.91e9 / 4, rel=0.001)
