@@ -15,6 +15,14 @@ COPIES: tuple[Cause, ...] = (
         "The ceiling computed from the values in `lspci -vv` as root.",
     ),
     Cause(
+        "below_floor",
+        "FAIL",
+        "the case is below the floor that the manifest (`--expect`) sets for it",
+        "{who}: {measured} is below the floor of {floor} that the manifest sets.",
+        "Compare with the run that the floor was taken from: `lanecheck compare`. If the floor is wrong, correct it.",
+        "The other verdicts of this run: they name what is slow.",
+    ),
+    Cause(
         "limit_unknown",
         "INDETERMINATE",
         "what the path could carry is not known",

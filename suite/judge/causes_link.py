@@ -56,6 +56,20 @@ LINK: tuple[Cause, ...] = (
         "The card trains to full width in a slot where another one does.",
     ),
     Cause(
+        "as_expected",
+        "PASS",
+        "the link is below what both ends support, and the manifest (`--expect`) says that this is right",
+        "{who} runs at {load} under load, as the manifest expects; {ends} support {possible}.",
+    ),
+    Cause(
+        "not_as_expected",
+        "FAIL",
+        "the link under load is slower or narrower than the manifest (`--expect`) says",
+        "{who} runs at {load} under load, the manifest expects {expected}.",
+        RESEAT + "; check the BIOS bifurcation of this slot. If the manifest is wrong, correct it.",
+        "`lspci -vv` under load: LnkSta; the same card in another slot.",
+    ),
+    Cause(
         "link_idle_only",
         "INDETERMINATE",
         "the link was read, but never while a transfer ran",

@@ -78,6 +78,14 @@ FAILURES: tuple[Cause, ...] = (
 
 MACHINE: tuple[Cause, ...] = (
     Cause(
+        "numa_not_as_expected",
+        "FAIL",
+        "a GPU is on another NUMA node than the manifest (`--expect`) says, or is not there",
+        "{who}: {found}, the manifest expects {expected}.",
+        "Check the slot, and NPS or SNC in the BIOS: they number the nodes. If the manifest is wrong, correct it.",
+        "`/sys/bus/pci/devices/…/numa_node`.",
+    ),
+    Cause(
         "nvlink_no_bridge",
         "PASS",
         "the GPUs have NVLink connectors and no link is active",

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from suite.judge.expect import NOTHING, Expectations
 from suite.judge.machine import of_machine
 from suite.judge.view import gpu_words
 from suite.records.run import STATUSES, Finding, Result, Run, Status, Verdict
 
 # Causes that explain others on the same GPU, the strongest first: a link that errs also retrains, runs slow, and so on.
 ROOTS = (
-    "wrong_data", "hang", "crash", "worker_error", "signal_integrity", "downtrained_speed", "width_fault",
-    "configured_speed", "downtrained_width", "slower_than_card", "retraining", "link_errors", "upstream_hop_uneven",
+    "wrong_data", "hang", "crash", "worker_error", "signal_integrity", "not_as_expected", "downtrained_speed",
+    "width_fault", "configured_speed", "downtrained_width", "slower_than_card", "retraining", "link_errors",
+    "upstream_hop_uneven",
     "p2p_redirected", "p2p_slower_than_staging", "numa_far_slow", "numa_node_suspect", "memory_node_slow",
     "host_limited", "one_direction_weak", "outlier",
 )  # fmt: skip
@@ -20,22 +22,29 @@ _ALONE = ("wrong_data", "hang", "crash", "worker_error", "numa_far_slow", "numa_
 # What a root cause may explain: causes that only say that something is slow.
 _SYMPTOMS = (
     "slow_path", "below_expected", "collective_below_limit", "latency_out_of_family", "one_direction_weak", "outlier",
-    "both_ways_collapse", "noisy", "host_limited", "retraining", "link_errors", "transport_unexpected",
+    "both_ways_collapse", "below_floor", "noisy", "host_limited", "retraining", "link_errors", "transport_unexpected",
     "p2p_slower_than_staging", "numa_far_weak",
 )  # fmt: skip
-_LINK_ROOTS = ("signal_integrity", "downtrained_speed", "width_fault", "configured_speed", "downtrained_width")
+_LINK_ROOTS = (
+    "signal_integrity",
+    "not_as_expected",
+    "downtrained_speed",
+    "width_fault",
+    "configured_speed",
+    "downtrained_width",
+)
 _TROUBLE: tuple[Status, ...] = ("FAIL", "WARN", "INDETERMINATE")
 # Passing causes that are worth a sentence all the same.
 _SAID = ("platform_limited", "upstream_hop_narrower", "shared_uplink", "p2p_far")
 
 
-def findings(run: Run) -> tuple[Finding, ...]:
+def findings(run: Run, expected: Expectations = NOTHING) -> tuple[Finding, ...]:
     """What is wrong or worth knowing, gravest first; each case is explained by one finding at most."""
     troubled = [r for r in run.results if r.verdict is not None and r.verdict.status in _TROUBLE]
     grouped = [_finding(group, len(troubled)) for group in _groups(troubled)]
     passing = [r for r in run.results if r.verdict is not None and r.verdict.cause in _SAID]
     said = [_finding(group, 0) for group in _by_subject(passing)]
-    return tuple(sorted([*grouped, *said, *of_machine(run.machine)], key=_gravity))
+    return tuple(sorted([*grouped, *said, *of_machine(run.machine, expected=expected)], key=_gravity))
 
 
 def headline(run: Run, found: Sequence[Finding]) -> str:

@@ -64,6 +64,14 @@ def above_ceiling(view: View) -> Verdict | None:
     return say("above_ceiling", **words(view), binding=limits.binding) if above else None
 
 
+def below_floor(view: View) -> Verdict | None:
+    """Below the least that the manifest allows for this case, whatever the limit is."""
+    floor_, bandwidth = view.expected.floors.get(view.result.case), view.result.bandwidth
+    if floor_ is None or bandwidth is None or bandwidth >= floor_:
+        return None
+    return say("below_floor", *spread_note(view), who=view.who, measured=view.measured, floor=format_bandwidth(floor_))
+
+
 def unknown_limit(view: View) -> Verdict | None:
     """Without a ceiling the measured value is shown, and the link that it would fit; nothing is invented."""
     limits = view.result.limits

@@ -67,6 +67,25 @@ def _as_found(view: View, gpu: Gpu) -> LinkState:
     return function.link if function and function.link.known else gpu.link
 
 
+def not_as_expected(view: View) -> Verdict | None:
+    """The GPU's own link beside the manifest: below it is a fault, whatever the ends support."""
+    gpu = view.gpu
+    manifest = view.manifest(gpu) if gpu else None
+    if gpu is None or manifest is None:
+        return None
+    own = next(iter(hops.hops(view.machine, gpu, view.watch(gpu.index))), None)
+    if own is None or not _less(own.load, manifest.link):
+        return None
+    said = {"load": own.load, "expected": manifest.link, "lower": own.lower}
+    return say("not_as_expected", *_idle_note(view, gpu), binding=own.name, who=view.who, **said)
+
+
+def _less(link: LinkState, other: LinkState) -> bool:
+    """Slower or narrower, as far as both are known."""
+    pairs = ((link.speed_gts, other.speed_gts), (link.width, other.width))
+    return any(one is not None and two is not None and one < two for one, two in pairs)
+
+
 def reduced_link(view: View) -> Verdict | None:
     """A hop that is slower or narrower under load than both of its ends support."""
     gpu = view.gpu
@@ -76,7 +95,7 @@ def reduced_link(view: View) -> Verdict | None:
 
 
 def _verdict(view: View, gpu: Gpu, hop: HopState | None, *extra: str) -> Verdict | None:
-    if hop is None:
+    if hop is None or _allowed(view, gpu, hop):
         return None
     reason = _width_reason(view, gpu, hop)
     said = {
@@ -86,6 +105,22 @@ def _verdict(view: View, gpu: Gpu, hop: HopState | None, *extra: str) -> Verdict
         "loses": f"; it carries {format_percent(hop.share)} of what it could" if hop.share else "",
     }  # fmt: skip
     return say(_cause(hop, reason), *_idle_note(view, gpu), *extra, binding=hop.name, **said)
+
+
+def _allowed(view: View, gpu: Gpu, hop: HopState) -> bool:
+    """The manifest says that the GPU's own link is right as it is."""
+    manifest = view.manifest(gpu)
+    return hop.own and manifest is not None and manifest.link.known and not _less(hop.load, manifest.link)
+
+
+def as_expected(view: View) -> Verdict | None:
+    """A link below what both ends support that passes because the manifest says so."""
+    gpu = view.gpu
+    hop = _reduced(view, gpu) if gpu else None
+    if gpu is None or hop is None or not _allowed(view, gpu, hop):
+        return None
+    said = {"load": hop.load, "ends": hop.ends, "possible": hop.possible}
+    return say("as_expected", levels.reached(view), binding=hop.name, who=view.who, **said)
 
 
 def _cause(hop: HopState, reason: str) -> str:

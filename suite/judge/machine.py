@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from suite.judge.expect import NOTHING, Expectations
 from suite.judge.peers import redirecting_ports
 from suite.judge.thresholds import DEFAULT, Thresholds
 from suite.judge.view import gpu_words, say
@@ -16,8 +17,13 @@ from suite.units import GIB, KIB, MIB, format_bytes
 BRIDGED = ("RTX A6000", "NVIDIA A40", "RTX 3090", "RTX A5500", "RTX A5000", "RTX A4500", "NVIDIA A30", "A100-PCIE")
 
 
-def of_machine(machine: Machine, thresholds: Thresholds = DEFAULT) -> Iterator[Finding]:
+def of_machine(
+    machine: Machine,
+    thresholds: Thresholds = DEFAULT,
+    expected: Expectations = NOTHING,
+) -> Iterator[Finding]:
     """Findings that need no case, the worst ones first."""
+    yield from _manifest(machine, expected)
     yield from _each_gpu(machine, lambda gpu: _links_down(machine, gpu))
     yield from _each_gpu(machine, lambda gpu: _bar1(gpu, thresholds))
     yield from _redirect(machine)
@@ -29,6 +35,16 @@ def of_machine(machine: Machine, thresholds: Thresholds = DEFAULT) -> Iterator[F
 def as_finding(subject: str, verdict: Verdict, cases: tuple[str, ...] = ()) -> Finding:
     """A verdict's first sentence as a finding."""
     return Finding(verdict.status, verdict.cause, subject, verdict.evidence[0], verdict.advice, cases)
+
+
+def _manifest(machine: Machine, expected: Expectations) -> Iterator[Finding]:
+    for address, wanted in expected.gpus.items():
+        gpu = next((g for g in machine.gpus if g.address == address), None)
+        found = "no GPU is there" if gpu is None else f"it is on NUMA node {gpu.numa_node}"
+        if gpu is None or wanted.numa_node not in (None, gpu.numa_node):
+            node = "one" if wanted.numa_node is None else f"one on node {wanted.numa_node}"
+            who = f"GPU{gpu.index}" if gpu else address
+            yield as_finding(who, say("numa_not_as_expected", who=address, found=found, expected=node))
 
 
 def _each_gpu(machine: Machine, rule: Callable[[Gpu], Verdict | None]) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from suite.judge import collectives, copies, failures, levels, links, memory, peers
+from suite.judge.expect import NOTHING, Expectations
 from suite.judge.thresholds import DEFAULT, Thresholds
 from suite.judge.view import View
 from suite.records.case import COLLECTIVES, LATENCIES, Operation
@@ -16,10 +17,12 @@ Rule = Callable[[View], Verdict | None]
 LINK: tuple[Rule, ...] = (
     links.errors,
     links.not_under_load,
+    links.not_as_expected,
     links.reduced_link,
     links.retrained,
     levels.above_ceiling,
     links.bandwidth_of_own_copies,
+    links.as_expected,
     links.limited_by_platform,
 )
 MEMORY: tuple[Rule, ...] = (memory.slower_than_sibling, memory.far_slower_than_near, memory.healthy)
@@ -69,10 +72,16 @@ PEER_OPERATIONS: tuple[Operation, ...] = (
 )  # fmt: skip
 
 
-def judge(result: Result, machine: Machine, so_far: Sequence[Result], thresholds: Thresholds = DEFAULT) -> Verdict:
-    """The verdict of one case, from what was measured, the machine, and the results that came before it."""
-    view = View(result, machine, so_far, thresholds)
-    for rule in (*failures.RULES, *rules_for(result.operation)):
+def judge(
+    result: Result,
+    machine: Machine,
+    so_far: Sequence[Result],
+    thresholds: Thresholds = DEFAULT,
+    expected: Expectations = NOTHING,
+) -> Verdict:
+    """The verdict of one case, from what was measured, the machine, the results before it, and the manifest."""
+    view = View(result, machine, so_far, thresholds, expected)
+    for rule in (*failures.RULES, levels.below_floor, *rules_for(result.operation)):
         verdict = rule(view)
         if verdict is not None:
             return verdict

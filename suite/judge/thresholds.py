@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from suite.errors import PlanError
 from suite.units import KIB, MIB
 
 
@@ -171,12 +172,29 @@ class Thresholds:
     )
 
 
+DEFAULT = Thresholds()
+
+
+def overridden(given: Mapping[str, str], thresholds: Thresholds = DEFAULT) -> Thresholds:
+    """Thresholds with the values of a settings file, by name. Raises PlanError for a name or a value that cannot be."""
+    values: dict[str, Any] = {}
+    for name, text in given.items():
+        current = getattr(thresholds, name, None)
+        if current is None:
+            known = ", ".join(one.name for one in fields(thresholds))
+            raise PlanError(f"{name!r} is no threshold: choose from {known}")
+        try:
+            values[name] = type(current)(text)
+        except ValueError as error:
+            raise PlanError(f"threshold {name} = {text!r} is not a number") from error
+        if not values[name] >= 0:
+            raise PlanError(f"threshold {name} = {text!r} is below 0")
+    return replace(thresholds, **values)
+
+
 def table(thresholds: Thresholds) -> Iterator[tuple[str, str, str, str]]:
     """(name, value with unit, reason, source) of every threshold, in the order of definition."""
     for one in fields(thresholds):
         value = getattr(thresholds, one.name)
         shown = f"{value / MIB:g} Mi" if isinstance(value, int) and value >= MIB else f"{value:g}"
         yield one.name, f"{shown} {one.metadata['unit']}", one.metadata["reason"], one.metadata["source"]
-
-
-DEFAULT = Thresholds()

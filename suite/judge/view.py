@@ -8,6 +8,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from suite.judge.catalogue import CAUSES
+from suite.judge.expect import NOTHING, Expectations, ExpectedGpu
 from suite.judge.thresholds import DEFAULT, Thresholds
 from suite.records.case import LinkWatch
 from suite.records.machine import Gpu, Machine
@@ -17,12 +18,13 @@ from suite.units import format_bandwidth
 
 @dataclass(frozen=True)
 class View:
-    """One result, the machine, the results that came before it, and the thresholds in force."""
+    """One result, the machine, the results that came before it, the thresholds in force, and the manifest."""
 
     result: Result
     machine: Machine
     so_far: Sequence[Result] = ()
     thresholds: Thresholds = DEFAULT
+    expected: Expectations = NOTHING
 
     @property
     def who(self) -> str:
@@ -62,6 +64,10 @@ class View:
         if not self.result.samples_s or self.result.bandwidth is None or not min(self.result.samples_s):
             return None
         return self.result.bandwidth * median(self.result.samples_s) / min(self.result.samples_s)
+
+    def manifest(self, gpu: Gpu) -> ExpectedGpu | None:
+        """What the manifest says of a GPU."""
+        return self.expected.gpus.get(gpu.address) if gpu.address else None
 
     def watch(self, gpu: int) -> LinkWatch | None:
         """The link watch of a GPU: the case's own, else the latest one before it."""

@@ -1,0 +1,90 @@
+"""A manifest decides what the machine alone cannot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from suite.errors import PlanError
+from suite.judge.expect import Expectations, ExpectedGpu, draft, read, write
+from suite.judge.findings import findings
+from suite.judge.rules import judge
+from suite.judge.thresholds import overridden
+from suite.records.machine import LinkState
+from suite.records.run import Result, Run, Settings
+from tests.data.machines import build
+from tests.judge.small import limits, link, result, under_load
+
+GPU0 = "0000:21:00.0"
+ONE = replace(build.two_pcie(), gpus=build.two_pcie().gpus[:1])
+
+
+def expecting(speed: float | None, width: int | None, **fields: int) -> Expectations:
+    return Expectations({GPU0: ExpectedGpu(speed, width, **fields)})
+
+
+def cause(case: Result, expected: Expectations, *so_far: Result) -> str:
+    return judge(case, ONE, so_far, expected=expected).cause
+
+
+def test_half_width_by_design_passes_where_the_manifest_says_so() -> None:
+    assert cause(under_load(link(5, 8)), expecting(32.0, 8)) == "as_expected"
+    narrow = result("host_to_device", 27.0, memory_node=0, limits=limits(29.2, 58.4))
+    assert cause(narrow, expecting(32.0, 8), under_load(link(5, 8))) == "healthy"
+
+
+def test_half_width_fails_where_the_manifest_expects_more() -> None:
+    assert cause(under_load(link(5, 8)), expecting(None, 16)) == "not_as_expected"
+
+
+def test_a_slower_link_than_expected_fails_although_both_ends_agree_on_less() -> None:
+    assert cause(under_load(link(4, 16)), expecting(32.0, 16)) == "not_as_expected"
+
+
+def test_a_manifest_does_not_judge_what_was_not_read_under_load() -> None:
+    assert cause(under_load(LinkState()), expecting(32.0, 16)) == "link_idle_only"
+
+
+def test_a_case_below_its_floor_fails_whatever_the_limit_is() -> None:
+    case = result("host_to_device", 50.0, case="host_copy/x", memory_node=0, limits=limits(57.0))
+    assert cause(case, Expectations(floors={"host_copy/x": 52e9})) == "below_floor"
+    assert cause(case, Expectations(floors={"host_copy/x": 49e9})) == "healthy"
+    assert cause(case, Expectations(floors={"host_copy/other": 52e9})) == "healthy"
+
+
+def test_a_gpu_on_another_node_or_missing_is_a_finding() -> None:
+    run = Run(ONE, Settings())
+    assert not findings(run, expecting(None, None, numa_node=0))
+    moved = findings(run, expecting(None, None, numa_node=1))
+    assert [(f.status, f.cause, f.subject) for f in moved] == [("FAIL", "numa_not_as_expected", "GPU0")]
+    missing = findings(run, Expectations({"0000:ff:00.0": ExpectedGpu()}))
+    assert "no GPU is there" in missing[0].sentence
+
+
+def test_a_draft_of_a_machine_in_order_reads_back_and_finds_nothing() -> None:
+    drafted = draft(ONE)
+    assert read(write(drafted)) == drafted
+    assert drafted.gpus[GPU0] == ExpectedGpu(32.0, 16, 0)
+    assert not findings(Run(ONE, Settings()), drafted)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"gpus": {"0000:21:00.0": {"width": "wide"}}}'])
+def test_a_manifest_that_cannot_be_read_is_one_sentence(text: str) -> None:
+    with pytest.raises(PlanError, match="manifest cannot be read") as caught:
+        read(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_thresholds_are_overridden_by_name() -> None:
+    assert overridden({"spread": "0.2", "samples": "5"}).spread == 0.2
+    assert overridden({"samples": "5"}).samples == 5
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [({"sprad": "0.2"}, "choose from"), ({"spread": "much"}, "not a number"), ({"spread": "-1"}, "below 0")],
+)
+def test_a_bad_threshold_is_one_sentence(given: dict[str, str], said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        overridden(given)
