@@ -15,7 +15,7 @@ PEER_ACCESS_NOT_ENABLED = 705
 
 # States of the machine, not faults of a copy: the case is not measurable here, for this reason.
 STATES: dict[int, str] = {
-    35: "the NVIDIA driver is older than this CUDA runtime: update the driver or install the extra for CUDA 12",
+    35: "there is no NVIDIA driver, or one older than this CUDA runtime: update it, or install lanecheck[cuda12]",
     46: "the GPU is in exclusive or prohibited compute mode and another process holds it: end that process, "
     "or ask for `nvidia-smi -c DEFAULT`",
     100: "CUDA finds no GPU: look at `nvidia-smi` and at CUDA_VISIBLE_DEVICES",

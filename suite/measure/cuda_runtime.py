@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from suite.errors import Unavailable
 from suite.measure import cuda_source
-from suite.measure.cuda_error import CudaError
+from suite.measure.cuda_error import STATES, CudaError
 
 # cudaMemcpyKind, cudaDeviceAttr, cudaStreamNonBlocking, cudaHostAlloc* and cudaHostRegister* flags: CUDA Runtime API
 # reference, "Data types used by CUDA Runtime" (driver_types.h).
@@ -209,7 +209,7 @@ def load() -> Runtime:
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise Unavailable(f"CUDA finds no usable GPU: {error}") from error
+        raise Unavailable(STATES.get(int(error.status), f"CUDA finds no usable GPU: {error}")) from error
     if count == 0:
         raise Unavailable("CUDA finds no GPU")
     return Runtime(cupy.cuda.runtime, CupyKernels(cupy))
@@ -227,6 +227,8 @@ class CupyKernels:
         try:
             for kernel in self._kernels.values():
                 _ = kernel.num_regs  # asking for it compiles and loads the kernel
+        except self._cupy.cuda.runtime.CUDARuntimeError as error:
+            raise CudaError("load of the kernels", int(error.status), str(error)) from error
         except (RuntimeError, OSError, ImportError, self._cupy.cuda.compiler.CompileException) as error:
             return f"NVRTC is missing or refuses: {_first_line(error)}"
         return None
@@ -235,7 +237,7 @@ class CupyKernels:
         """See Kernels."""
         try:
             self._kernels[kernel]((blocks,), (threads,), tuple(arguments), stream=_Handle(stream))
-        except self._cupy.cuda.driver.CUDADriverError as error:
+        except (self._cupy.cuda.driver.CUDADriverError, self._cupy.cuda.runtime.CUDARuntimeError) as error:
             raise CudaError(f"launch of {kernel}", int(error.status), str(error)) from error
 
 
