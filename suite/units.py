@@ -66,12 +66,14 @@ def format_bandwidth(bytes_per_second: float | None) -> str:
 
 
 def format_gigabytes(bytes_per_second: float | None) -> str:
-    """The number alone, for a column headed GB/s: '55.3', '0.812', '0.0004'; '–' where it is not known."""
+    """The number alone, for a column headed GB/s: '55.3', '0.812', '0.0004', '<0.0001'; '–' where it is not known."""
     if bytes_per_second is None:
         return "–"
     value = bytes_per_second / GB
     if value >= 1:
         return _three_digits(value)
+    if value < 0.0001:
+        return "<0.0001"
     return f"{value:.3f}" if value >= 0.01 else f"{value:.4f}"
 
 

@@ -48,11 +48,12 @@ def test_unknown_is_not_zero_percent() -> None:
 
 
 def test_a_column_of_gigabytes_has_no_unit_and_keeps_small_rates() -> None:
-    assert [units.format_gigabytes(r) for r in (126e9, 55.34e9, 2.9e9, 0.0812e9, 4e5)] == [
+    assert [units.format_gigabytes(r) for r in (126e9, 55.34e9, 2.9e9, 0.0812e9, 4e5, 2e4)] == [
         "126",
         "55.3",
         "2.90",
         "0.081",
         "0.0004",
+        "<0.0001",
     ]
     assert units.format_gigabytes(None) == "–"

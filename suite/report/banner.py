@@ -5,10 +5,10 @@ from __future__ import annotations
 from suite.records.run import SCHEMA, Run
 
 
-def tags(run: Run) -> list[str]:
-    """The words that go before the headline."""
-    words = ["SIMULATED"] if run.simulated else []
-    return [*words, "INCOMPLETE"] if not run.complete else words
+def titled(run: Run, headline: str) -> str:
+    """The headline with SIMULATED and INCOMPLETE before it, where it does not say so itself."""
+    words = [("SIMULATED", run.simulated), ("INCOMPLETE", not run.complete)]
+    return ": ".join([*(word for word, so in words if so and word not in headline), headline])
 
 
 def lines(run: Run) -> list[str]:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from suite.report import style
+from suite.report.merge import healthy_rows
 from suite.report.tables.model import Cell, Column, Table, all_notes, row_status
 
 GAP = 2
-MOST_ROWS = 36
-_LEAST_TEXT = 8
+MOST_ROWS = 30
+_LEAST_TEXT = 12
 Shown = Callable[[Cell, Column], str]
 
 
@@ -19,7 +20,7 @@ def fit(table: Table, width: int, shown: Shown) -> Table:
 
     shown: the text of a cell in its column. A table whose columns may not go can stay wider: see `blocks`.
     """
-    short, hidden = _fewer_rows(table)
+    short, hidden = _fewer_rows(healthy_rows(table))
     narrow, dropped = _fewer_columns(short, width, shown)
     cut = _shortened(narrow, width, shown)
     return replace(cut, notes=(*hidden, *_dropped(dropped), *all_notes(narrow)))

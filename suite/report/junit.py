@@ -15,9 +15,7 @@ _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 def render(run: Run) -> str:
     """FAIL is a failure, UNAVAILABLE and NOT_SAMPLED are skipped; WARN and INDETERMINATE pass with a system-out."""
-    root = ElementTree.Element(
-        "testsuites", _totals(run.results) | {"name": ": ".join([*banner.tags(run), "lanecheck"])}
-    )
+    root = ElementTree.Element("testsuites", _totals(run.results) | {"name": banner.titled(run, "lanecheck")})
     for name in groups.names(run):
         root.append(_suite(run, name))
     if not run.complete:

@@ -22,7 +22,7 @@ _MENTION = re.compile(r"([@#])(?=\w)(?<!&#)")
 
 def render(run: Run, findings: Sequence[Finding], headline: str) -> str:
     """The report as Markdown: the answer, findings, machine, groups. Ends with a newline."""
-    parts = [f"# {escape(': '.join([*banner.tags(run), headline]))}"]
+    parts = [f"# {escape(banner.titled(run, headline))}"]
     parts += [f"> **{escape(line)}**" for line in banner.lines(run)]
     parts.append(escape(words.counts(run.results)))
     if findings:

@@ -23,7 +23,7 @@ def summary(run: Run, findings: Sequence[Finding], headline: str, *, width: int 
     lines = _head(run, findings, headline, width, colour)
     for finding in findings:
         lines += ["", *_finding(finding, width, colour)]
-    lines += ["", *grid.lines(machine.machine(run.machine), width, colour)]
+    lines += ["", *_machine(run, width, colour)]
     if "link" not in groups.names(run):
         lines += _links(run, width, colour)
     for name in groups.names(run):
@@ -45,8 +45,7 @@ def group(run: Run, name: str, *, width: int = WIDTH, colour: bool = False) -> s
 
 
 def _head(run: Run, findings: Sequence[Finding], headline: str, width: int, colour: bool) -> list[str]:
-    tags = banner.tags(run)
-    first = style.wrapped(": ".join([*tags, headline]), width)
+    first = style.wrapped(banner.titled(run, headline), width)
     top = worst([*(f.status for f in findings), *(words.status(r) for r in run.results)])
     lines = [style.strong(style.paint(line, top, colour), colour) for line in first]
     for said in banner.lines(run):
@@ -75,6 +74,18 @@ def _cases(cases: Sequence[str], width: int) -> list[str]:
         return []
     more = f" and {len(cases) - _MOST_CASES} more" if len(cases) > _MOST_CASES else ""
     return style.wrapped(f"seen in {', '.join(cases[:_MOST_CASES])}{more}", width, first="  ", rest="    ")
+
+
+def _machine(run: Run, width: int, colour: bool) -> list[str]:
+    """Names and values; a long value (why there is no GPU) goes on in the next line."""
+    table = machine.machine(run.machine)
+    lines = [style.strong(table.title, colour)]
+    room = max([len(name.text) for name, _ in table.rows], default=0) + 2
+    for name, value in table.rows:
+        lines += style.wrapped(value.text, width, first=name.text.ljust(room), rest=" " * room)
+    for note in table.notes:
+        lines += style.wrapped(note, width, first="  ", rest="  ")
+    return lines
 
 
 def _links(run: Run, width: int, colour: bool) -> list[str]:

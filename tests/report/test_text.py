@@ -100,13 +100,66 @@ def test_sizes_that_went_wrong_keep_their_columns_on_a_narrow_page() -> None:
     assert re.search(r"\d+ more sizes do not fit; `lanecheck report --format csv` has all", shown)
 
 
-def test_rows_in_order_give_way_to_those_that_are_not() -> None:
+def test_many_healthy_rows_become_one_and_those_that_are_not_stay() -> None:
     run = samples.large()
     last = tuple(r for r in run.results if r.group == "host_copy")[-5]
     bad = replace(last, verdict=replace(samples.troubled().results[2].verdict))  # type: ignore[type-var]
     shown = text.group(replace(run, results=tuple(bad if r is last else r for r in run.results)), "host_copy")
     assert re.search(r"^both ways +15 +1 .*✗ FAIL", shown, re.MULTILINE)
-    assert re.search(r"… \d+ more rows, all in order", shown)
+    assert re.search(r"^both ways +0–15 +0, 1 +256MiB +46.7 .*✓ PASS ×31$", shown, re.MULTILINE)
+    assert re.search(r"^host→device +0–15 +0, 1 +256MiB +26.0 .*✓ PASS ×32$", shown, re.MULTILINE)
+    assert len(shown.splitlines()) < 30
+
+
+def test_rows_that_cannot_merge_are_counted_where_the_page_ends() -> None:
+    run = samples.troubled()
+    bad = tuple(
+        replace(r, gpus=(n,)) for n in range(40) for r in run.results if r.case.endswith("gpu2/node1/268435456B")
+    )
+    shown = text.group(replace(run, results=bad), "host_copy")
+    assert re.search(r"… 90 more rows, 90 of them not in order", shown)
+
+
+def test_a_downtrained_path_says_what_it_could_be() -> None:
+    run = samples.troubled()
+    slow = tuple(
+        replace(r, limits=replace(r.limits, now=3.66e9))
+        if r.group == "host_copy" and r.gpus == (2,) and r.limits
+        else r
+        for r in run.results
+    )
+    shown = text.group(replace(run, results=slow), "host_copy")
+    assert re.search(r"^copy .* ceiling +% +could be ", shown, re.MULTILINE)
+    assert re.search(r"^host→device +2 .* 3.20 +3.66 .* 28.8 .*✗ FAIL", shown, re.MULTILINE)
+    assert "could be: the ceiling if every link ran at what both its ends can do" in shown
+    assert "could be" not in text.group(samples.sound(), "host_copy")
+
+
+def test_merged_values_keep_their_range_and_their_unit() -> None:
+    run = samples.sound(16)
+    varied = tuple(
+        replace(r, bandwidth=26e9 + 1e8 * r.gpus[0], fraction_of_limit=0.90 + 0.003 * r.gpus[0])
+        if r.case.startswith("host_copy/host_to_device/") and r.bytes == samples.SIZES[-1]
+        else r
+        for r in run.results
+    )
+    shown = text.group(replace(run, results=varied), "host_copy")
+    assert re.search(r"^host→device +0–15 .* 26.0–27.5 +28.8 +90–94 % ", shown, re.MULTILINE)
+
+
+def test_staging_between_pairs_is_a_list_and_not_a_matrix() -> None:
+    run = samples.sound(4)
+    staged = tuple(
+        replace(r, case=f"host_staging/{a}{b}", operation="staging", gpus=(a, b), chunk_bytes=1 << 20)
+        for a in range(3)
+        for b in range(3)
+        if a != b
+        for r in run.results
+        if r.case == f"host_copy/host_to_device/gpu0/node0/{samples.SIZES[-1]}B"
+    )
+    shown = text.group(replace(run, results=staged), "host_staging")
+    assert "from\\to" not in shown
+    assert shown.count("device→host→device") == 6
 
 
 def test_a_group_lists_its_troubles_and_counts_the_rest() -> None:
@@ -124,6 +177,13 @@ def test_percent_of_each_generation_is_shown_where_the_page_has_room() -> None:
 def test_host_memory_is_a_matrix_of_nodes() -> None:
     shown = text.group(samples.troubled(), "host_memory")
     assert re.search(r"^ +0 +0 +100 +30.0 ! .*! WARN 1 of 2$", shown, re.MULTILINE)
+
+
+def test_a_long_reason_in_the_machine_table_is_wrapped_and_not_cut() -> None:
+    run = samples.without_gpu()
+    reason = "no driver: " + "libnvidia-ml.so.1 was not found " * 5
+    shown = _summary(replace(run, machine=replace(run.machine, why_no_gpu=reason)), width=80)
+    assert reason.strip() in " ".join(shown.split())
 
 
 def test_a_result_without_verdict_is_shown_as_not_judged() -> None:

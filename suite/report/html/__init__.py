@@ -27,7 +27,7 @@ def render(run: Run, findings: Sequence[Finding], headline: str) -> str:
     return _template().render(
         run=run,
         headline=headline,
-        tags=banner.tags(run),
+        title=banner.titled(run, headline),
         banner=banner.lines(run),
         status=worst([*(f.status for f in findings), *(words.status(r) for r in run.results)]),
         findings=findings,

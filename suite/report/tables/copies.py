@@ -26,12 +26,11 @@ class _Axis:
 
 _AXES = (
     _Axis(Column("copy"), lambda r: r.operation, lambda r: words.operation(r.operation), always=True),
-    _Axis(Column("GPU", "number"), lambda r: r.gpus, words.gpus),
-    _Axis(Column("node", "number"), lambda r: r.memory_node, lambda r: words.number(r.memory_node)),
-    _Axis(Column("to node", "number"), lambda r: r.target_node, lambda r: words.number(r.target_node)),
-    _Axis(Column("CPUs of", "number"), lambda r: r.cpu_node, lambda r: words.number(r.cpu_node)),
-    _Axis(Column("engine"), lambda r: r.engine, lambda r: r.engine or words.UNKNOWN),
-    _Axis(Column("memory"), lambda r: r.memory, lambda r: r.memory or words.UNKNOWN),
+    _Axis(Column("GPU", "number", merge="list"), lambda r: r.gpus, words.gpus),
+    _Axis(Column("node", "number", merge="list"), lambda r: r.memory_node, lambda r: words.number(r.memory_node)),
+    _Axis(Column("to node", "number", merge="list"), lambda r: r.target_node, lambda r: words.number(r.target_node)),
+    _Axis(Column("CPUs of", "number", merge="list"), lambda r: r.cpu_node, lambda r: words.number(r.cpu_node)),
+    _Axis(Column("how"), lambda r: (r.engine, r.memory), lambda r: _how(r)),
     _Axis(Column("way"), lambda r: r.transport, lambda r: r.transport or words.UNKNOWN),
     _Axis(
         Column("chunk", "number"),
@@ -41,6 +40,7 @@ _AXES = (
 )
 # Without these a row says nothing; the others show only where they tell rows apart.
 _PLACES = (1, 2)
+_COULD = "could be: the ceiling if every link ran at what both its ends can do"
 _GENERATIONS = "Gen columns: percent of what a link of that generation and the same width could deliver"
 
 
@@ -73,9 +73,21 @@ def _shown(results: Sequence[Result]) -> list[_Axis]:
         axis
         for place, axis in enumerate(_AXES)
         if axis.always
-        or len({axis.value(r) for r in results}) > 1
+        or (len({axis.value(r) for r in results}) > 1 and not _is_near(axis, results))
         or (place in _PLACES and any(axis.value(r) not in (None, ()) for r in results))
     ]
+
+
+def _is_near(axis: _Axis, results: Sequence[Result]) -> bool:
+    """Whether this is the CPUs' node, and always that of the memory: then it says nothing new."""
+    return axis.column.name == "CPUs of" and all(r.cpu_node == r.memory_node for r in results)
+
+
+def _how(result: Result) -> str:
+    """Who copies and from what memory, where that is not the copy engine and pinned memory."""
+    engine = result.engine if result.engine not in (None, "copy-engine", "simulated") else None
+    memory = result.memory if result.memory not in (None, "pinned") else None
+    return ", ".join(part for part in ("SM" if engine == "sm" else engine, memory) if part)
 
 
 def _largest(title: str, results: Sequence[Result]) -> Table:
@@ -83,15 +95,19 @@ def _largest(title: str, results: Sequence[Result]) -> Table:
     generations = max((len(r.limits.generations) for r in results if r.limits), default=0)
     columns = (
         *(axis.column for axis in axes),
-        Column("size", "number", drop=1),
-        Column("GB/s", "number"),
-        Column("each way", "number", drop=8),
+        Column("size", "number", drop=2),
+        Column("GB/s", "number", merge="range"),
+        Column("each way", "number", drop=8, merge="range"),
         Column("ceiling", "number"),
-        Column("%", "number"),
-        Column("", "bar", drop=2),
+        Column("%", "number", merge="range"),
+        Column("could be", "number", drop=1, note=_COULD),
+        Column("", "bar", drop=4),
         Column("verdict", "verdict"),
         Column("healthy", "number", drop=9),
-        *(Column(f"Gen{g}", "number", drop=16 - g, note=_GENERATIONS) for g in range(1, generations + 1)),
+        *(
+            Column(f"Gen{g}", "number", drop=16 - g, note=_GENERATIONS, merge="range")
+            for g in range(1, generations + 1)
+        ),
     )
     rows = tuple(_largest_row(axes, row, generations) for row in _paths(results).values())
     notes = ("both ways and all GPUs: sums over directions and GPUs",) if _has_sums(results) else ()
@@ -107,6 +123,7 @@ def _largest_row(axes: Sequence[_Axis], row: Sequence[Result], generations: int)
         _each_way(top),
         words.ceiling(top),
         words.percent(top),
+        words.could_be(top),
         words.bar(top),
         words.verdict(row),
         _healthy(top),
@@ -139,13 +156,14 @@ def _generations(result: Result, count: int) -> list[Cell]:
 
 
 def _over_sizes(title: str, results: Sequence[Result]) -> Table:
-    paths = _paths(results)
-    sizes = sorted({r.bytes for r in results})
-    drops = _drop_order(sizes, {r.bytes for r in results if words.status(r) in ("FAIL", "WARN")})
-    axes = _shown(results)
+    paths = {key: row for key, row in _paths(results).items() if len(row) > 1}
+    shown = [r for row in paths.values() for r in row]
+    sizes = sorted({r.bytes for r in shown})
+    drops = _drop_order(sizes, {r.bytes for r in shown if words.status(r) in ("FAIL", "WARN")})
+    axes = _shown(shown)
     columns = (
         *(axis.column for axis in axes),
-        *(Column(units.format_bytes(size), "number", drop=drops[size]) for size in sizes),
+        *(Column(units.format_bytes(size), "number", drop=drops[size], merge="least") for size in sizes),
     )
     rows = []
     for row in paths.values():
@@ -171,7 +189,7 @@ def _latencies(title: str, results: Sequence[Result]) -> Table:
     columns = (
         *(axis.column for axis in axes),
         Column("size", "number", drop=1),
-        Column("time", "number"),
+        Column("time", "number", merge="range"),
         Column("least", "number", drop=2),
         Column("verdict", "verdict"),
     )

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from suite import units
-from suite.records.case import Operation
+from suite.records.case import LATENCIES, Operation
 from suite.records.run import Result
 from suite.report.tables import words
 from suite.report.tables.model import Cell, Column, Table
 
-Kind = tuple[Operation, str | None]
+Kind = tuple[Operation, str | None, str | None]
 
 
 def host_memory(title: str, results: Sequence[Result]) -> list[Table]:
@@ -45,16 +45,16 @@ def host_memory(title: str, results: Sequence[Result]) -> list[Table]:
 def peers(title: str, results: Sequence[Result]) -> list[Table]:
     """GPU × GPU, GB/s, a table for each operation and way, at the size that most pairs have."""
     made = []
-    for (operation, way), found in _by_kind(results).items():
+    for (operation, *ways), found in _by_kind(results).items():
         size = Counter(r.bytes for r in found).most_common(1)[0][0]
-        heading = f"{title}: {words.operation(operation)}{f', {way}' if way else ''}, {units.format_bytes(size)}, GB/s"
-        made.append(_pairs(heading, [r for r in found if r.bytes == size]))
+        parts = [words.operation(operation), *filter(None, ways), units.format_bytes(size), "GB/s"]
+        made.append(_pairs(f"{title}: {', '.join(parts)}", [r for r in found if r.bytes == size]))
     return made
 
 
 def is_matrix(results: Sequence[Result]) -> bool:
     """Whether these are copies between more than two GPUs, so that a matrix shows more than a list."""
-    return len({gpu for r in results if len(r.gpus) == 2 for gpu in r.gpus}) > 2
+    return len({gpu for r in results if _is_pair(r) for gpu in r.gpus}) > 2
 
 
 def beside(results: Sequence[Result]) -> list[Result]:
@@ -67,11 +67,20 @@ def beside(results: Sequence[Result]) -> list[Result]:
     ]
 
 
+def _is_pair(result: Result) -> bool:
+    """A peer copy of one GPU to another, by bandwidth."""
+    named = result.operation.startswith("peer_") or result.operation == "ipc_copy"
+    return named and len(result.gpus) == 2 and result.operation not in LATENCIES
+
+
+def _kind(result: Result) -> Kind:
+    return result.operation, result.transport, result.engine
+
+
 def _by_kind(results: Sequence[Result]) -> dict[Kind, list[Result]]:
     kinds: dict[Kind, list[Result]] = {}
-    for result in results:
-        if len(result.gpus) == 2:
-            kinds.setdefault((result.operation, result.transport), []).append(result)
+    for result in filter(_is_pair, results):
+        kinds.setdefault(_kind(result), []).append(result)
     return kinds
 
 

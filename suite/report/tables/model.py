@@ -25,12 +25,15 @@ class Cell:
 @dataclass(frozen=True)
 class Column:
     """drop: 0 stays always; where the page is too narrow, the column with the highest number goes first.
-    note: what the table says below where this column is shown."""
+    note: what the table says below where this column is shown. merge: what becomes of it where many healthy rows become
+    one: they must agree in a 'key', a 'list' names all values, a 'range' the least and the greatest, 'least' that one.
+    """
 
     name: str
     kind: Kind = "text"
     drop: int = 0
     note: str | None = None
+    merge: Literal["key", "list", "range", "least"] = "key"
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,14 @@ def ceiling(result: Result) -> Cell:
     return Cell(about + units.format_gigabytes(limits.now), sort=limits.now)
 
 
+def could_be(result: Result) -> Cell:
+    """The platform's ceiling in GB/s where links ran below it by more than 1 %; else empty."""
+    limits = result.limits
+    if limits is None or not limits.now or not limits.platform or limits.platform <= limits.now * 1.01:
+        return Cell("")
+    return Cell(units.format_gigabytes(limits.platform), sort=limits.platform)
+
+
 def percent(result: Result) -> Cell:
     """Percent of the ceiling."""
     fraction = result.fraction_of_limit
