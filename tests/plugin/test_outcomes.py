@@ -154,6 +154,14 @@ def test_a_report_folder_that_cannot_be_made_ends_pytest_with_one_sentence(
     assert "Traceback" not in text
 
 
+def test_a_hook_that_fails_at_the_end_does_not_cost_the_run(memory: Bench) -> None:
+    memory.pytester.makeconftest("def pytest_sessionfinish():\n    raise RuntimeError('another plugin')\n")
+    memory.run()
+    assert memory.report.complete
+    assert memory.engine is not None
+    assert memory.engine.closed
+
+
 def test_a_benchmark_that_checks_twice_is_told_so(memory: Bench) -> None:
     twice = "\ndef test_twice(check):\n" + "    check('host_memory_copy', memory_node=0)\n" * 2
     memory.write(host_memory=twice)
