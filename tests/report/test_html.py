@@ -163,6 +163,15 @@ def test_every_operation_with_three_sizes_has_a_curve_with_its_ceilings() -> Non
     assert "✗ GPU 2, node 1" in one.picture
 
 
+def test_a_kernel_s_single_size_is_no_point_of_the_copy_engine_s_curve() -> None:
+    run = samples.sound()
+    last = next(r for r in run.results if r.case == f"host_copy/host_to_device/gpu0/node0/{samples.SIZES[-1]}B")
+    limits = replace(last.limits, now=27.2e9) if last.limits else None
+    kernel = replace(last, case="host_copy/sm", engine="sm", limits=limits)
+    before, after = (curves.charts(replace(run, results=found))[0] for found in (run.results, (*run.results, kernel)))
+    assert after == before
+
+
 def test_labels_at_the_edge_of_a_curve_do_not_overlap() -> None:
     for chart in curves.charts(samples.large()) + curves.charts(samples.troubled()):
         places = sorted(float(y) for y in re.findall(r'y="([\d.]+)" class="(?:ceiling|curve)-label"', chart.picture))

@@ -15,8 +15,11 @@ from suite.report.html import svg
 from suite.report.tables import groups, words
 from suite.report.tables.model import worst
 
+Value = Callable[[Result], float | None]
+Words = Callable[[float], str]
 _WIDTH, _HEIGHT = 720.0, 420.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 84.0, 535.0, 14.0, 364.0
+_TICK = 58.0  # least distance of two sizes along the axis
 _LINE = 16.0  # least distance of two labels
 _MOST_LABELS = 12
 _LEAST_SIZES = 3
@@ -61,13 +64,21 @@ def charts(run: Run) -> list[Chart]:
     for group in groups.names(run):
         for (operation, backend), results in _by_operation(groups.members(run, group)).items():
             title = _title(group, operation, backend)
-            bandwidth = _curves(results, lambda r: r.bandwidth)
-            if bandwidth:
-                what = "busbw" if operation in COLLECTIVES else "bandwidth"
-                made.append(_chart(f"{title}, {what}", bandwidth, _ceilings(results), units.format_bandwidth))
-            if operation in COLLECTIVES and (times := _curves(results, lambda r: r.latency_s)):
-                made.append(_chart(f"{title}, latency", times, (), units.format_seconds))
+            what = "busbw" if operation in COLLECTIVES else "bandwidth"
+            made += _of(f"{title}, {what}", results, lambda r: r.bandwidth, units.format_bandwidth, _CEILINGS)
+            if operation in COLLECTIVES:
+                made += _of(f"{title}, latency", results, lambda r: r.latency_s, units.format_seconds, ())
     return made
+
+
+def _of(title: str, results: Sequence[Result], value: Value, shown: Words, ceilings: Sequence[str]) -> list[Chart]:
+    """The chart of the paths that have a value at three sizes or more; none where no path has."""
+    paths = _paths(results, value)
+    if not paths:
+        return []
+    curves = [Curve(name, tuple(_point_of(r, value) for r in row)) for name, row in paths.items()]
+    drawn = [r for row in paths.values() for r in row]
+    return [_chart(title, curves, _ceilings(drawn, ceilings), shown)]
 
 
 def _title(group: str, operation: Operation, backend: str | None) -> str:
@@ -85,18 +96,17 @@ def _by_operation(results: Iterable[Result]) -> dict[tuple[Operation, str | None
     return found
 
 
-def _curves(results: Sequence[Result], value: Callable[[Result], float | None]) -> list[Curve]:
-    """One curve for each path that has a value at three sizes or more."""
-    paths: dict[str, list[tuple[int, float, Status | None, str]]] = {}
-    for result in results:
-        number = value(result)
-        if number is not None and number > 0 and result.bytes > 0:
-            paths.setdefault(_name(result), []).append((result.bytes, number, words.status(result), result.case))
-    return [
-        Curve(name, tuple(sorted(points, key=lambda p: p[0])))
-        for name, points in paths.items()
-        if len({size for size, *_ in points}) >= _LEAST_SIZES
-    ]
+def _paths(results: Sequence[Result], value: Value) -> dict[str, list[Result]]:
+    """The results of each path with a value at three sizes or more, ascending by size."""
+    paths: dict[str, list[Result]] = {}
+    for result in sorted(results, key=lambda r: r.bytes):
+        if result.bytes > 0 and (value(result) or 0) > 0:
+            paths.setdefault(_name(result), []).append(result)
+    return {name: row for name, row in paths.items() if len({r.bytes for r in row}) >= _LEAST_SIZES}
+
+
+def _point_of(result: Result, value: Value) -> tuple[int, float, Status | None, str]:
+    return result.bytes, value(result) or 0.0, words.status(result), result.case
 
 
 def _name(result: Result) -> str:
@@ -107,17 +117,17 @@ def _name(result: Result) -> str:
         parts = [
             f"GPU {words.gpus(result)}" if result.gpus else None,
             f"node {result.memory_node}" if result.memory_node is not None else None,
-            result.memory if result.memory not in (None, "pinned") else None,
+            words.how(result),
             result.transport,
             f"chunks of {units.format_bytes(result.chunk_bytes)}" if result.chunk_bytes else None,
         ]
     return ", ".join(part for part in parts if part)
 
 
-def _ceilings(results: Sequence[Result]) -> tuple[tuple[str, float], ...]:
+def _ceilings(results: Sequence[Result], names: Sequence[str]) -> tuple[tuple[str, float], ...]:
     """The ceilings of all paths; equal ones (to three digits) share a line and its label."""
     named: dict[str, tuple[dict[str, None], float]] = {}
-    for name in _CEILINGS:
+    for name in names:
         for result in results:
             value = getattr(result.limits, name) if result.limits else None
             if value:
@@ -126,9 +136,7 @@ def _ceilings(results: Sequence[Result]) -> tuple[tuple[str, float], ...]:
     return tuple(sorted(lines, key=lambda line: -line[1])[:_MOST_LABELS])
 
 
-def _chart(
-    title: str, curves: Sequence[Curve], ceilings: Sequence[tuple[str, float]], shown: Callable[[float], str]
-) -> Chart:
+def _chart(title: str, curves: Sequence[Curve], ceilings: Sequence[tuple[str, float]], shown: Words) -> Chart:
     sizes = [size for curve in curves for size, *_ in curve.points]
     values = [value for curve in curves for _, value, *_ in curve.points] + [value for _, value in ceilings]
     across = _Scale(min(sizes), max(sizes), _LEFT, _RIGHT)
@@ -147,16 +155,19 @@ def _chart(
 
 
 def _grid_across(across: _Scale, sizes: Sequence[int]) -> Iterator[Markup]:
-    """A vertical line and a label for at most nine sizes, the largest one among them."""
-    step = math.ceil(len(sizes) / 9)
-    for size in sizes[::-1][::step]:
+    """A vertical line and a label for the largest size and for all below it that leave room for their labels."""
+    right = _RIGHT + _TICK
+    for size in reversed(sizes):
         x = across(size)
+        if right - x < _TICK:
+            continue
+        right = x
         yield svg.tag("line", x1=x, x2=x, y1=_TOP, y2=_BOTTOM, class_="grid")
         yield svg.text(x, _BOTTOM + 18, units.format_bytes(size), class_="tick", text_anchor="middle")
     yield svg.text((_LEFT + _RIGHT) / 2, _HEIGHT - 8, "size of one operation", class_="tick", text_anchor="middle")
 
 
-def _grid_up(up: _Scale, shown: Callable[[float], str]) -> Iterator[Markup]:
+def _grid_up(up: _Scale, shown: Words) -> Iterator[Markup]:
     """Lines at 1, 2 and 5 of every decade; only the powers of ten where there are many decades."""
     decades = math.log10(up.high / up.low)
     decade = 10.0 ** math.floor(math.log10(up.low))
@@ -181,7 +192,7 @@ def _line(curve: Curve, across: _Scale, up: _Scale) -> Markup:
     return svg.tag("polyline", svg.tag("title", curve.name), points=points, class_="curve")
 
 
-def _points(curve: Curve, across: _Scale, up: _Scale, shown: Callable[[float], str]) -> Markup:
+def _points(curve: Curve, across: _Scale, up: _Scale, shown: Words) -> Markup:
     return svg.joined(
         _point(across(size), up(value), status, f"{case}: {shown(value)}, {status or 'not judged'}")
         for size, value, status, case in curve.points
@@ -204,7 +215,7 @@ def _point(x: float, y: float, status: Status | None, title: str) -> Markup:
 
 
 def _labels(
-    curves: Sequence[Curve], ceilings: Sequence[tuple[str, float]], up: _Scale, shown: Callable[[float], str]
+    curves: Sequence[Curve], ceilings: Sequence[tuple[str, float]], up: _Scale, shown: Words
 ) -> Iterator[Markup]:
     """Words at the right edge for ceilings and curves, moved apart where they would overlap. Of many curves only those
     that are not in order are named; all others are at the pointer."""
@@ -233,7 +244,7 @@ def _apart(labels: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, s
     return [(y - max(0.0, over), text, kind) for y, text, kind in placed]
 
 
-def _caption(curves: Sequence[Curve], ceilings: Sequence[tuple[str, float]], shown: Callable[[float], str]) -> str:
+def _caption(curves: Sequence[Curve], ceilings: Sequence[tuple[str, float]], shown: Words) -> str:
     """The picture in a sentence: what it comes to at the largest size, and the ceilings."""
     largest = max(size for curve in curves for size, *_ in curve.points)
     last = sorted(value for curve in curves for size, value, *_ in curve.points if size == largest)

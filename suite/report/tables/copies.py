@@ -30,7 +30,7 @@ _AXES = (
     _Axis(Column("node", "number", merge="list"), lambda r: r.memory_node, lambda r: words.number(r.memory_node)),
     _Axis(Column("to node", "number", merge="list"), lambda r: r.target_node, lambda r: words.number(r.target_node)),
     _Axis(Column("CPUs of", "number", merge="list"), lambda r: r.cpu_node, lambda r: words.number(r.cpu_node)),
-    _Axis(Column("how"), lambda r: (r.engine, r.memory), lambda r: _how(r)),
+    _Axis(Column("how"), lambda r: (r.engine, r.memory), words.how),
     _Axis(Column("way"), lambda r: r.transport, lambda r: r.transport or words.UNKNOWN),
     _Axis(
         Column("chunk", "number"),
@@ -81,13 +81,6 @@ def _shown(results: Sequence[Result]) -> list[_Axis]:
 def _is_near(axis: _Axis, results: Sequence[Result]) -> bool:
     """Whether this is the CPUs' node, and always that of the memory: then it says nothing new."""
     return axis.column.name == "CPUs of" and all(r.cpu_node == r.memory_node for r in results)
-
-
-def _how(result: Result) -> str:
-    """Who copies and from what memory, where that is not the copy engine and pinned memory."""
-    engine = result.engine if result.engine not in (None, "copy-engine", "simulated") else None
-    memory = result.memory if result.memory not in (None, "pinned") else None
-    return ", ".join(part for part in ("SM" if engine == "sm" else engine, memory) if part)
 
 
 def _largest(title: str, results: Sequence[Result]) -> Table:

@@ -51,6 +51,13 @@ def gpus(result: Result) -> str:
     return arrow.join(str(gpu) for gpu in result.gpus)
 
 
+def how(result: Result) -> str:
+    """Who copies and from what memory, where that is not the copy engine and pinned memory."""
+    engine = result.engine if result.engine not in (None, "copy-engine", "simulated") else None
+    memory = result.memory if result.memory not in (None, "pinned") else None
+    return ", ".join(part for part in ("SM" if engine == "sm" else engine, memory) if part)
+
+
 def number(value: int | None) -> str:
     """A whole number; '–' where it is not known."""
     return UNKNOWN if value is None else str(value)
