@@ -147,10 +147,10 @@ def sharing(machine: Machine, found: Sequence[Gpu]) -> list[tuple[str, tuple[int
         for port in list(machine.ancestors(gpu.address))[1:]:
             below.setdefault(port.address, []).append(gpu.index)
     groups: dict[tuple[int, ...], str] = {}
-    for port, members in below.items():
+    for address, members in below.items():
         if len(members) > 1:
-            groups.setdefault(tuple(members), port)
-    return [(port, group) for group, port in groups.items()]
+            groups.setdefault(tuple(members), address)
+    return [(address, group) for group, address in groups.items()]
 
 
 def _in_an_id(address: str) -> str:
