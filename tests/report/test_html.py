@@ -22,6 +22,7 @@ from suite.records.run import Run
 from suite.report import html
 from suite.report.html import curves, tree
 from tests.report import samples
+from tests.report.sample_machine import GEN4_X4
 
 RUNS = (samples.sound, samples.troubled, samples.without_gpu, samples.incomplete, samples.hostile)
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))), None)
@@ -134,8 +135,7 @@ def test_a_gpu_whose_path_and_node_are_hidden_is_drawn_all_the_same() -> None:
 def test_a_narrow_hop_above_two_gpus_is_marked() -> None:
     run = samples.sound()
     pci = tuple(
-        replace(f, link=samples.GEN4_X4, link_max=samples.GEN4_X4) if f.port_type == "upstream_port" else f
-        for f in run.machine.pci
+        replace(f, link=GEN4_X4, link_max=GEN4_X4) if f.port_type == "upstream_port" else f for f in run.machine.pci
     )
     switch = next(
         p

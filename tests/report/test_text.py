@@ -11,6 +11,7 @@ import pytest
 from suite.records.run import Run
 from suite.report import style, text
 from tests.report import samples
+from tests.report.sample_machine import GEN4_X4
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 RUNS = (samples.sound, samples.troubled, samples.without_gpu, samples.incomplete, samples.hostile, samples.large)
@@ -81,7 +82,7 @@ def test_links_are_shown_as_found_under_load_and_as_they_could_be() -> None:
 def test_a_narrow_hop_above_the_card_is_named() -> None:
     run = samples.sound()
     port = next(f for f in run.machine.pci if f.port_type == "upstream_port")
-    narrow = replace(port, link=samples.GEN4_X4)
+    narrow = replace(port, link=GEN4_X4)
     pci = tuple(narrow if f is port else f for f in run.machine.pci)
     shown = text.group(replace(run, machine=replace(run.machine, pci=pci)), "link")
     assert "01:00.0 Gen4 x4" in shown
