@@ -6,12 +6,14 @@ import os
 import time
 from collections import Counter
 from collections.abc import Generator, Sequence
+from statistics import median_low
 
 import pytest
 
 from suite.plugin import collect, sentences
 from suite.plugin.state import State
 
+ENOUGH = 2  # cases to expect others from
 LEAST_ROOM = 16  # columns: enough for '  123 of 456'
 
 
@@ -36,9 +38,10 @@ class Live:
             self._draw(f"{self._pace.ended + 1} of {self._pace.total}{self._pace.left()}: {self._names[nodeid]}")
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self) -> None:
-        """Before the reporter writes its letter, which may end the line."""
-        if self._line:
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Before the reporter writes its letter, which may end the line. A set-up that passed has no letter: the line
+        stays while the case is measured."""
+        if self._line and (report.when != "setup" or not report.passed):
             self._draw("")
 
     @pytest.hookimpl(wrapper=True)
@@ -78,7 +81,10 @@ class Live:
 
 
 class Pace:
-    """Expects the cases that are left to take as long as those of their group did, or else as all did."""
+    """Expects the cases that are left to take as long as those of their group did, or else as all did.
+
+    Medians, the lower of two: a group's first case starts the worker pool for all others.
+    """
 
     def __init__(self, groups: Sequence[str]) -> None:
         self.total = len(groups)
@@ -93,18 +99,17 @@ class Pace:
         self._took.setdefault(group, []).append(seconds)
 
     def seconds_left(self) -> float | None:
-        """None before the first case ended."""
-        times = [seconds for took in self._took.values() for seconds in took]
-        if not times:
+        """None before two cases ended."""
+        if self.ended < ENOUGH:
             return None
-        overall = sum(times) / len(times)
-        return sum(count * self._mean(group, overall) for group, count in self._left.items())
+        overall = median_low(seconds for took in self._took.values() for seconds in took)
+        return sum(count * self._usual(group, overall) for group, count in self._left.items())
 
     def left(self) -> str:
         """The expected time as text to append; empty where nothing is known."""
         seconds = self.seconds_left()
         return "" if seconds is None else f", {sentences.time_left(seconds)}"
 
-    def _mean(self, group: str, overall: float) -> float:
-        took = self._took.get(group)
-        return sum(took) / len(took) if took else overall
+    def _usual(self, group: str, overall: float) -> float:
+        took = self._took.get(group, [])
+        return median_low(took) if len(took) >= ENOUGH else overall

@@ -50,7 +50,7 @@ def skip(result: Result) -> str:
 def machine(found: Machine, *, simulated: bool) -> str:
     """A machine in a few words: '2 × NVIDIA RTX A6000, 2 NUMA nodes, Intel Xeon …'."""
     words = [f"{count} × {name}" for name, count in Counter(g.name for g in found.gpus).items()]
-    words = words or [f"no GPU ({found.why_no_gpu})" if found.why_no_gpu else "no GPU"]
+    words = words or [f"no GPU ({found.why_no_gpu.rstrip('.')})" if found.why_no_gpu else "no GPU"]
     words.append("1 NUMA node" if len(found.nodes) == 1 else f"{len(found.nodes)} NUMA nodes")
     words += [text for text in (found.cpu.model, found.environment.virtual_machine) if text]
     return ("SIMULATED " if simulated else "") + ", ".join(words)

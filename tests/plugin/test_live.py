@@ -56,9 +56,9 @@ def test_a_terminal_shows_the_case_and_how_many_are_left(bench: Bench) -> None:
     text = on_a_terminal(bench, "--sizes=8", "--gpus=0")
     shown = drawn(text)
     assert shown[0] == "  1 of 2: host_copy/host_to_device/gpu0/node0/8B"
-    assert any(line.startswith("  2 of 2, almost done: host_copy/host_to_device/gpu0/node1/8B") for line in shown)
+    assert any(line.startswith("  2 of 2: host_copy/host_to_device/gpu0/node1/8B") for line in shown)
     assert shown[-1] == ""
-    # Taken away before the letter, which may end the line and would leave it there.
+    # Shown until the case ends, and taken away before its letter, which may end the line and would leave it there.
     assert re.search(r"1 of 2: [^\x1b]*\x1b8\x1b7\x1b\[K\x1b8(\x1b\[[0-9;]*m)*\.", text)
     # Nothing of it stays: with it taken out the reporter's own line is untouched.
     plain = re.sub(r"\x1b7\x1b\[K.*?\x1b8|\x1b\[[0-9;]*m", "", text)
@@ -71,11 +71,13 @@ def test_with_v_or_q_there_is_no_live_line(bench: Bench, option: str) -> None:
 
 
 def test_the_time_left_is_expected_from_each_groups_own_cases() -> None:
-    pace = Pace(["host_copy", "host_copy", "allreduce", "allreduce"])
+    pace = Pace(["host_copy", "host_copy", "host_copy", "allreduce", "allreduce", "allreduce"])
+    pace.end("host_copy", 5.0)
     assert pace.seconds_left() is None
     pace.end("host_copy", 1.0)
-    assert pace.seconds_left() == pytest.approx(3.0)
+    assert pace.seconds_left() == pytest.approx(4.0)
     pace.end("host_copy", 1.0)
+    pace.end("allreduce", 40.0)
     pace.end("allreduce", 9.0)
     assert pace.seconds_left() == pytest.approx(9.0)
     pace.end("allreduce", 9.0)
