@@ -18,13 +18,14 @@ import torch.distributed as dist
 from suite.errors import Unavailable
 from suite.measure import collective_data as data
 from suite.measure.answer import Answer, Rank
-from suite.records.case import Engine, Plan
+from suite.records.case import COLLECTIVES, Engine, Plan
 from suite.units import KIB
 
 # The parent's deadline ends a hang; torch's own time-outs would abort the process before it can be asked.
 _NEVER = timedelta(days=1)
-# Sizes whose algorithm and protocol are read from NCCL's log in one untimed pass.
-LOGGED_SIZES = tuple(sorted([*(8 << power for power in range(26)), *(n * KIB for n in (10, 20, 40, 80))]))
+# Sizes whose algorithm and protocol are read from NCCL's log in one untimed pass: 8 B to 64 MiB, beyond which nothing
+# changes that would be worth the time of a slow network.
+LOGGED_SIZES = tuple(sorted([*(8 << power for power in range(24)), *(n * KIB for n in (10, 20, 40, 80))]))
 COUNTED = "bytes of one rank's message, as nccl-tests counts them"
 
 
@@ -175,12 +176,14 @@ def _send_to_the_next(sent: data.Message, source: Any, target: Any) -> None:
 
 def _verify(plan: Plan, sent: data.Message, buffers: _Buffers) -> str | None:
     """One call on fresh values and, where it is apart, a poisoned target; what is wrong, None where nothing is."""
+    run = _call(plan, sent, buffers)
+    if plan.graph:
+        run = _graph(run, 1)  # runs once before the capture: in place, values written earlier would be summed twice
     call = _next_call()
     if not buffers.in_place or plan.operation == "all_gather":
         buffers.target.fill_(float("nan"))
     data.fill(buffers.source, sent, call)
-    run = _call(plan, sent, buffers)
-    (_graph(run, 1) if plan.graph else run)()
+    run()
     _wait(sent.device)
     return data.difference(buffers.target, sent, call)
 
@@ -257,12 +260,14 @@ def _graph(run: Callable[[], object], times: int) -> Callable[[], None]:
 
 
 def _only_call(plan: Plan, rank: Rank, device: Any) -> Answer:
-    """One call of every logged size, for the log that NCCL writes meanwhile."""
-    for size in sorted({*LOGGED_SIZES, plan.bytes}):
-        sent = data.message(replace(plan, bytes=size), rank.rank, device)
-        buffers = _buffers(plan, sent)
-        buffers.source.zero_()
-        _call(plan, sent, buffers)()
+    """One call of every operation and logged size, for the log that NCCL writes meanwhile."""
+    for operation in COLLECTIVES:
+        for size in LOGGED_SIZES:
+            called = replace(plan, operation=operation, bytes=size)
+            sent = data.message(called, rank.rank, device)
+            buffers = _buffers(called, sent)
+            buffers.source.zero_()
+            _call(called, sent, buffers)()
     _wait(device)
     return Answer(engine=_engine(plan))
 

@@ -85,11 +85,11 @@ class WorkerEngine:
         return merge.samples(plan, answers, seen)
 
     def _log(self, plan: Plan) -> nccl_log.Log:
-        """What NCCL says that it takes, from an untimed pass over many sizes by workers of their own.
+        """What NCCL says that it takes, from one untimed pass over all collectives and sizes by workers of their own.
 
         NCCL reads its debug variables once in a process, and writing the log slows every call.
         """
-        key = (pool_key(plan), plan.operation, plan.dtype)
+        key = pool_key(plan)
         if key not in self._logs:
             # Not in the run's folder: the log names hosts and addresses.
             with tempfile.TemporaryDirectory(prefix="lanecheck-nccl-") as folder:

@@ -71,6 +71,32 @@ def test_nccl_without_a_gpu_is_unavailable_in_a_sentence(engine_with: Make) -> N
         engine_with().measure(plan("allreduce", backend="nccl", world_size=2, gpus=(0, 1), engine="nccl"))
 
 
+def test_a_graph_that_ran_before_its_capture_sums_no_value_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place, a warm-up call on the values to be verified would make them wrong; so would a call that is left out."""
+    from suite.measure import collective
+
+    wanted = plan("allreduce", bytes=4096, world_size=2, graph=True)
+    mine, other = (data.message(wanted, rank, torch.device("cpu")) for rank in (0, 1))
+    buffers = collective._buffers(wanted, mine)
+
+    def adds_the_other_rank(buffer: Any) -> None:
+        theirs = torch.empty_like(buffer)
+        data.fill(theirs, other, collective._calls)
+        buffer += theirs
+
+    monkeypatch.setattr(collective.dist, "all_reduce", adds_the_other_rank)
+    monkeypatch.setattr(collective, "_graph", lambda run, _times: (run(), run)[1])
+    assert collective._verify(wanted, mine, buffers) is None
+    monkeypatch.setattr(collective, "_graph", lambda run, _times: run)
+    assert collective._verify(wanted, mine, buffers) is None
+    monkeypatch.setattr(collective, "_graph", lambda _run, _times: lambda: None)
+    assert collective._verify(wanted, mine, buffers) is not None
+
+
+def test_the_pass_for_nccls_log_calls_every_operation_and_measures_nothing(gloo: WorkerEngine) -> None:
+    assert gloo.measure(plan("allreduce", **{**GLOO, "rounds": 0})).seconds == ()
+
+
 def sent(operation: Operation = "allreduce", rank: int = 0, **fields: Any) -> data.Message:
     wanted = plan(operation, **{"bytes": 4096, "world_size": 4, **fields})
     return data.message(wanted, rank, torch.device("cpu"))
