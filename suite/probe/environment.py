@@ -42,7 +42,13 @@ _HYPERVISORS = {
     "virtual machine": "Hyper-V",
     "cloud hypervisor": "Cloud Hypervisor",
 }
+# What machines without DMI still say. OEM id of the ACPI tables (root may read them): Firecracker's, Cloud Hypervisor's
+# and QEMU's sources. Clock source: Linux' arch/x86/kernel/kvmclock.c and drivers/clocksource/hyperv_timer.c.
+_ACPI_OEMS = {b"FIRECK": "Firecracker", b"CLOUDH": "Cloud Hypervisor", b"BOCHS ": "QEMU"}
+_CLOCKS = {"kvm-clock": "KVM", "hyperv_clocksource_tsc_page": "Hyper-V", "hyperv_clocksource": "Hyper-V"}
 _CONTAINERS = ("docker", "kubepods", "lxc", "libpod", "containerd", "podman")
+# Numbers of the kernel's first namespaces: Linux' include/linux/proc_ns.h.
+_FIRST_NAMESPACES = {"cgroup": 0xEFFFFFFB, "pid": 0xEFFFFFFC, "uts": 0xEFFFFFFE, "ipc": 0xEFFFFFFF}
 
 
 def read(tree: Tree) -> Environment:
@@ -109,21 +115,51 @@ def _virtual_machine(tree: Tree) -> str | None:
     """The hypervisor's name, 'unknown hypervisor' where only the processor tells, None on bare metal."""
     said = f"{_dmi(tree, 'sys_vendor', 'product_name')} {_dmi(tree, 'bios_vendor')}".lower()
     named = next((name for part, name in _HYPERVISORS.items() if part in said), None)
-    if named or (xen := tree.text("sys/hypervisor/type")) is None:
-        hypervisor = re.search(r"^flags\s*:.*\bhypervisor\b", tree.text("proc/cpuinfo") or "", re.MULTILINE)
-        return named or ("unknown hypervisor" if hypervisor else None)
-    return xen.capitalize()
+    if named:
+        return named
+    if (xen := tree.text("sys/hypervisor/type")) is not None:
+        return xen.capitalize()
+    flag = re.search(r"^flags\s*:.*\bhypervisor\b", tree.text("proc/cpuinfo") or "", re.MULTILINE)
+    return (_unnamed_hypervisor(tree) or "unknown hypervisor") if flag else None
+
+
+def _unnamed_hypervisor(tree: Tree) -> str | None:
+    """Who runs a virtual machine that has no DMI, from its ACPI tables and clock sources: 'KVM (Firecracker)'."""
+    table = tree.data("sys/firmware/acpi/tables/FACP", most=36) or b""
+    monitor = _ACPI_OEMS.get(table[10:16])
+    clocks = (tree.text("sys/devices/system/clocksource/clocksource0/available_clocksource") or "").split()
+    kernel = next((_CLOCKS[clock] for clock in clocks if clock in _CLOCKS), None)
+    return f"{kernel} ({monitor})" if kernel and monitor else kernel or monitor
 
 
 def _container(tree: Tree) -> str | None:
     """The kind of container that this process runs in; None where no sign of one is seen."""
     if tree.live:
-        marks = {"docker": tree.path(".dockerenv"), "podman": tree.path("run/.containerenv")}
-        named = next((name for name, mark in marks.items() if mark is not None), None) or _manager()
+        named = _manager() or _marked(tree)
         if named:
             return re.sub(r"[^\w.-]", "", named)[:32] or None
     groups = tree.text("proc/self/cgroup") or ""
     return next((name for name in _CONTAINERS if name in groups), None)
+
+
+def _marked(tree: Tree) -> str | None:
+    """What left its mark in the root folder. A virtual machine that boots an image made for containers has the mark and
+    is none: then all namespaces are the kernel's first ones, and the root folder is no overlay."""
+    marks = {"docker": tree.path(".dockerenv"), "podman": tree.path("run/.containerenv")}
+    named = next((name for name, mark in marks.items() if mark is not None), None)
+    return None if named and _in_first_namespaces(tree) and not _overlaid(tree) else named
+
+
+def _in_first_namespaces(tree: Tree) -> bool:
+    return all(
+        tree.target(f"proc/self/ns/{name}") == f"{name}:[{number}]" for name, number in _FIRST_NAMESPACES.items()
+    )
+
+
+def _overlaid(tree: Tree) -> bool:
+    """The root folder is an overlay, as container engines make them (proc_pid_mountinfo(5))."""
+    mounts = (line.split() for line in (tree.text("proc/self/mountinfo") or "").splitlines())
+    return any(m[4] == "/" and "overlay" in m[m.index("-") :][1:2] for m in mounts if len(m) > 4 and "-" in m)
 
 
 def _manager() -> str | None:

@@ -23,8 +23,12 @@ _MOST = 64 << 20  # bytes of answers; a rack-sized machine needs far less
 
 
 def ask(timeout_s: float) -> Answers:
-    """NVML's answers from a child process; where it does not end within `timeout_s` seconds, those given so far."""
-    child = lifetime.start("suite.probe.nvml")
+    """NVML's answers from a child process; where it does not end within `timeout_s` seconds, those given so far.
+    Never raises."""
+    try:
+        child = lifetime.start("suite.probe.nvml")
+    except OSError as error:  # no right to run this Python, no memory, no more processes
+        return Answers(problem="crash", problem_text=f"it cannot be started: {error.strerror}")
     try:
         output, in_time = _output(child, timeout_s)
     finally:

@@ -34,8 +34,9 @@ class Watcher:
     def start(self, addresses: Sequence[str]) -> None:
         """Returns when the first reading, the idle one, is taken."""
         self.close()
-        self._child = lifetime.start("suite.probe.watch", f"{self.interval_s:g}", *addresses)
-        _line(self._child, _READY_S)
+        with contextlib.suppress(OSError):  # it cannot be started: no readings
+            self._child = lifetime.start("suite.probe.watch", f"{self.interval_s:g}", *addresses)
+            _line(self._child, _READY_S)
 
     def stop(self) -> Readings:
         """Readings by address, in order of time; empty where the watch was not started or did not answer."""

@@ -61,6 +61,63 @@ def test_virtual_machines_are_named(tmp_path: Path, files: trees.Files, name: st
     assert environment.read(Tree(trees.write(tmp_path, files))).virtual_machine == name
 
 
+CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
+GUEST: trees.Files = {"proc/cpuinfo": "processor : 0\nflags : fpu hypervisor\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "name"),
+    [
+        ({CLOCKS: "tsc kvm-clock\n"}, "KVM"),
+        (
+            {CLOCKS: "tsc kvm-clock\n", "sys/firmware/acpi/tables/FACP": b"FACP\x14\1\0\0\6fFIRECKFCVMFADT"},
+            "KVM (Firecracker)",
+        ),
+        ({CLOCKS: "hyperv_clocksource_tsc_page acpi_pm\n"}, "Hyper-V"),
+        ({CLOCKS: "tsc\n", "sys/firmware/acpi/tables/FACP": b"FACP"}, "unknown hypervisor"),
+    ],
+)
+def test_a_virtual_machine_without_dmi_is_named_by_what_else_it_shows(
+    tmp_path: Path, files: trees.Files, name: str
+) -> None:
+    assert environment.read(Tree(trees.write(tmp_path, GUEST | files))).virtual_machine == name
+
+
+def test_a_clock_of_kvm_on_bare_metal_makes_no_virtual_machine(tmp_path: Path) -> None:
+    files: trees.Files = {CLOCKS: "tsc kvm-clock", "proc/cpuinfo": "processor : 0\nflags : fpu\n"}
+    assert environment.read(Tree(trees.write(tmp_path, files))).virtual_machine is None
+
+
+FIRST: trees.Files = {
+    "proc/self/ns/cgroup@": "cgroup:[4026531835]",
+    "proc/self/ns/pid@": "pid:[4026531836]",
+    "proc/self/ns/uts@": "uts:[4026531838]",
+    "proc/self/ns/ipc@": "ipc:[4026531839]",
+}
+DISK = "26 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n"
+OVERLAY = "26 1 0:40 / / rw,relatime master:1 - overlay overlay rw,lowerdir=x\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "container"),
+    [
+        ({".dockerenv": "", **FIRST, "proc/self/mountinfo": DISK}, None),
+        ({".dockerenv": "", **FIRST, "proc/self/mountinfo": OVERLAY}, "docker"),
+        ({".dockerenv": "", **FIRST, "proc/self/ns/pid@": "pid:[4026532201]", "proc/self/mountinfo": DISK}, "docker"),
+        ({"run/.containerenv": ""}, "podman"),
+        ({"proc/self/cgroup": "0::/kubepods/besteffort/pod1\n"}, "kubepods"),
+        ({**FIRST, "proc/self/mountinfo": OVERLAY}, None),
+    ],
+)
+def test_a_mark_left_by_an_image_makes_no_container_where_everything_else_is_the_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: trees.Files, container: str | None
+) -> None:
+    monkeypatch.delenv("container", raising=False)
+    tree = Tree(trees.write(tmp_path, files))
+    tree.live = True  # marks in the root folder count for this machine only
+    assert environment.read(tree).container == container
+
+
 def test_board_bios_governor_and_cpuset_are_read_and_serial_numbers_are_not(tmp_path: Path) -> None:
     dmi = "sys/class/dmi/id"
     files: trees.Files = {f"{dmi}/board_vendor": "Supermicro", f"{dmi}/board_name": "H13", f"{dmi}/board_serial": "SN1"}

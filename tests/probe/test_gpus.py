@@ -168,3 +168,9 @@ def test_a_hanging_nvml_costs_its_deadline_and_keeps_what_was_said(monkeypatch: 
 def test_a_crashing_nvml_is_a_problem_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifetime, "start", child_that("import os; os.abort()"))
     assert gpus.ask(20.0).problem == "crash"
+
+
+def test_an_nvml_child_that_cannot_be_started_is_a_problem_not_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    answers = gpus.ask(timeout_s=1)
+    assert (answers.problem, answers.problem_text) == ("crash", "it cannot be started: No such file or directory")

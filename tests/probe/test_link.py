@@ -55,6 +55,13 @@ def test_a_watch_that_was_not_started_or_was_stopped_has_no_readings() -> None:
     assert watcher.stop() == {}
 
 
+def test_a_watch_that_cannot_be_started_has_no_readings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    watcher = Watcher()
+    watcher.start([ADDRESS])
+    assert watcher.stop() == {}
+
+
 def test_a_watch_can_be_used_again() -> None:
     watcher = Watcher()
     for _ in range(2):
