@@ -235,7 +235,7 @@ def test_workers_die_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         print(*engine.measure(plan("staging", world_size=2)).notes, flush=True)
         engine.measure(plan("both_ways", world_size=2))
     """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", textwrap.dedent(program)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as parent:
         assert parent.stdout is not None
