@@ -10,6 +10,7 @@ import os
 import select
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from suite.probe import config_space, lifetime, pci
+from suite.probe.kernel_log import XidLog
 from suite.probe.nvml_watch import NvmlThread
 from suite.probe.tree import Tree, read_plain
 from suite.records.case import LinkReading
@@ -62,6 +64,7 @@ class Watch:
         self.nvidia = [f.address for f in machine.pci if f.address in addresses and f.vendor_id == pci.NVIDIA]
         self.readings: dict[str, list[LinkReading]] = {a: [] for a in addresses}
         self._count = 0
+        self._log = XidLog()
 
     def read(self, *, nvml: NvmlThread | None = None, first: bool = False, last: bool = False) -> None:
         """One reading of every function. Error counters and LnkSta's bits: in the first and the last one only."""
@@ -79,7 +82,8 @@ class Watch:
         """Gives the first reading, taken before NVML ran, the counters that NVML named before the load began."""
         for readings in self.readings.values():
             if len(readings) > 1:
-                readings[0] = replace(readings[0], replays=readings[1].replays, xids=readings[1].xids)
+                xids = _joined(readings[1].xids, readings[0].xids)
+                readings[0] = replace(readings[0], replays=readings[1].replays, xids=xids)
 
     def _with_counters(self, address: str, reading: LinkReading) -> LinkReading:
         """Reading clears none of them."""
@@ -88,6 +92,7 @@ class Watch:
         return replace(
             reading,
             aer=tuple(self._aer(chain)),
+            xids=_joined(reading.xids, self._log.since_start(address)) if address in self.nvidia else None,
             link_bandwidth_changed=tuple((a, managed) for a, (managed, _) in bits.items()),
             autonomous_change=tuple((a, changed) for a, (_, changed) in bits.items()),
         )
@@ -100,6 +105,13 @@ class Watch:
 
     def _status_bits(self, address: str) -> tuple[bool, bool] | None:
         return config_space.status_bits(self.tree.data(f"{pci.DEVICES}/{address}/config", most=256))
+
+
+def _joined(events: tuple[int, ...] | None, logged: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """Xid numbers that NVML and the kernel's log tell, each as often as the one that tells it more often."""
+    if events is None or logged is None:
+        return logged if events is None else events
+    return tuple((Counter(events) | Counter(logged)).elements())
 
 
 class _Hop:
