@@ -179,6 +179,16 @@ class Cpu:
 
 
 @dataclass(frozen=True)
+class MemoryModule:
+    """One memory module as the board's firmware describes it. rate: transfers per second as configured; width_bits:
+    data only, without error correction. Root only; virtual machines seldom say a rate."""
+
+    size_bytes: int | None = None
+    rate: float | None = None
+    width_bits: int | None = None
+
+
+@dataclass(frozen=True)
 class NvLink:
     """One NVLink of a GPU. rate: bytes per second and direction as NVML gives it."""
 
@@ -221,6 +231,7 @@ class Gpu:
     utilization: float | None = None
     power_w: float | None = None
     power_limit_w: float | None = None
+    power_default_w: float | None = None
     temperature_c: float | None = None
     sm_clock_mhz: int | None = None
     sm_clock_max_mhz: int | None = None
@@ -300,6 +311,7 @@ class Machine:
     why_no_gpu: str | None = None
     host_name: str | None = None
     notes: tuple[str, ...] = field(default=())
+    memory_modules: tuple[MemoryModule, ...] = ()
 
     def function(self, address: str | None) -> PciFunction | None:
         """The PCI function at an address; None where it is not there."""
