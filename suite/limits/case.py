@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from suite.limits import ceilings, collective, gpus, host, links, peer
+from suite.limits import ceilings, collective, gpus, host, links, memory, peer
 from suite.limits.ceilings import Sources
 from suite.records.case import COLLECTIVES, LATENCIES, Plan, Samples
+from suite.records.flows import flows
 from suite.records.machine import LinkState, Machine
 from suite.records.run import Limits, Result
 
 _LATENCY = "A least time is not known for this path: it comes from a flag ping-pong over the same path."
 _GLOO = "gloo runs over loopback TCP, which has no honest ceiling: values are checked, no limit is given."
-_HOST_MEMORY = (
-    "Not known: the memory modules' channels and rates are read as root only. A copy reads and writes: "
-    "at least two bytes of DRAM traffic a byte; caches can make it faster: a soft limit."
-)
 
 
 def of(machine: Machine, plan: Plan, samples: Samples | None, so_far: Sequence[Result]) -> Limits:
@@ -51,7 +48,7 @@ def ideal_seconds(machine_under_load: Machine, plan: Plan, so_far: Sequence[Resu
 def moved(plan: Plan) -> float:
     """Bytes of one operation as its bandwidth counts them: every direction and every GPU."""
     if plan.operation == "peer_pattern":
-        return plan.bytes * len(peer.flows(plan))
+        return plan.bytes * len(flows(plan))
     ways = 2 if plan.operation.endswith("both_ways") or plan.operation == "link_under_load" else 1
     if plan.operation in COLLECTIVES:
         return plan.bytes * collective.bus_factor(plan.operation, plan.world_size)
@@ -76,7 +73,7 @@ def _limits(machine: Machine, plan: Plan, sources: Sources) -> Limits:
     if plan.operation in LATENCIES:
         return ceilings.unknown(_LATENCY)
     if plan.operation == "host_memory_copy":
-        return ceilings.unknown(_HOST_MEMORY, hard=False)
+        return memory.host_copy(machine, plan)
     if plan.backend == "gloo":
         return ceilings.unknown(_GLOO, hard=False)
     if plan.operation == "staging":

@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 
 from suite.limits import gpus
-from suite.records.machine import Cpu, Gpu
+from suite.records.case import Plan
+from suite.records.machine import Cpu, Gpu, Machine
 from suite.records.run import Limits
 
 DRAM_BYTES_PER_TRANSFER = 8  # a DIMM channel is 64 bits wide (JEDEC DDR4 JESD79-4, DDR5 JESD79-5: two times 32)
+_NO_MODULES = (
+    "Not known: the rates of the memory modules are read as root only, and virtual machines seldom say them. A copy "
+    "reads and writes: at least two bytes of DRAM traffic a byte; caches can make it faster: a soft limit."
+)
 # Bytes a second and direction of one link between processors, by model. Public figures conflict: soft.
 # Sources: Intel ARK (UPI and QPI GT/s × 2 bytes), AMD EPYC processor series data sheets and tuning guides (xGMI).
 _PROCESSOR_LINKS: tuple[tuple[str, float, str], ...] = (
@@ -27,6 +32,31 @@ def host_dram(channels: int, transfers_per_second: float) -> float:
     if channels < 1 or transfers_per_second <= 0:
         raise ValueError("host memory needs at least 1 channel and a transfer rate above 0")
     return channels * transfers_per_second * DRAM_BYTES_PER_TRANSFER
+
+
+def host_copy(machine: Machine, plan: Plan) -> Limits:
+    """A copy of host memory by the modules that are fitted; soft, since caches can exceed it."""
+    rates = [m.rate * (m.width_bits or 64) / 8 for m in machine.memory_modules if m.rate]
+    nodes = [node for node in machine.nodes if node.memory_bytes and node.gpu is None]
+    if not rates or not nodes:
+        return Limits(hard=False, why=_NO_MODULES)
+    one_node = sum(rates) / len(nodes)
+    within = plan.target_node in (None, plan.memory_node)
+    rate = one_node / 2 if within else one_node
+    share = f", spread over {len(nodes)} NUMA nodes {one_node / 1e9:.1f} GB/s each" if len(nodes) > 1 else ""
+    traffic = "A copy within a node reads and writes there" if within else "Each node is read or written"
+    return Limits(
+        now=rate,
+        platform=rate,
+        basis="read",
+        hard=False,
+        binding=f"{len(rates)} memory modules, {sum(rates) / 1e9:.0f} GB/s",
+        why=(
+            f"{len(rates)} memory modules, transfers a second × bytes a transfer, as if each had a channel of its own: "
+            f"{sum(rates) / 1e9:.1f} GB/s at most{share}. {traffic}: {rate / 1e9:.1f} GB/s. Soft: caches can exceed "
+            "it, and two modules in a channel share its rate. Source: the board's tables (SMBIOS, type 17)."
+        ),
+    )
 
 
 def processor_link(cpu: Cpu) -> tuple[float, str] | None:

@@ -8,13 +8,13 @@ from dataclasses import replace
 from suite.limits import ceilings, host, memory, nvlink, path, pcie
 from suite.limits.ceilings import Question, Sources
 from suite.records.case import Plan
+from suite.records.flows import Edge, flows
 from suite.records.machine import Gpu, Machine
 from suite.records.path import topology
 from suite.records.run import Limits
 
 OPERATIONS = ("peer_write", "peer_read", "peer_both_ways", "peer_pattern", "device_local_copy", "ipc_copy")
 _FAR = "The pair crosses the processors' own links{rate}: no part of this ceiling (soft), but healthy pairs lose by it."
-Edge = tuple[int, int]
 
 
 def copies(machine: Machine, plan: Plan, sources: Sources) -> Limits:
@@ -32,25 +32,6 @@ def copies(machine: Machine, plan: Plan, sources: Sources) -> Limits:
     if any(gpu.c2c for gpu in gpus):
         return ceilings.unknown(host.NO_PCIE, hard=False)
     return staged(machine, plan, edges, sources) if plan.p2p is False else over_pcie(machine, plan, edges, sources)
-
-
-def flows(plan: Plan) -> list[Edge]:
-    """(source, target) of every copy that runs at once.
-
-    A pattern is named by plan.transport: ring, one_to_all, all_to_one, all_to_all; else gpus are disjoint pairs.
-    """
-    gpus, first = plan.gpus, plan.gpus[0]
-    if plan.operation != "peer_pattern":
-        one = (gpus[1], gpus[0]) if plan.operation == "peer_read" else (gpus[0], gpus[1])
-        return [one, one[::-1]] if plan.operation == "peer_both_ways" else [one]
-    if plan.transport == "ring":
-        return list(zip(gpus, (*gpus[1:], first), strict=True))
-    if plan.transport in ("one_to_all", "all_to_one"):
-        edges = [(first, other) for other in gpus[1:]]
-        return edges if plan.transport == "one_to_all" else [edge[::-1] for edge in edges]
-    if plan.transport == "all_to_all":
-        return [(a, b) for a in gpus for b in gpus if a != b]
-    return list(zip(gpus[::2], gpus[1::2], strict=False))
 
 
 def over_nvlink(machine: Machine, edges: Sequence[Edge]) -> Limits:
@@ -71,8 +52,11 @@ def over_nvlink(machine: Machine, edges: Sequence[Edge]) -> Limits:
 def over_pcie(machine: Machine, plan: Plan, edges: Sequence[Edge], sources: Sources) -> Limits:
     """Peer copies over PCIe. Reads where the target's engine fetches, writes where the source's sends."""
     read = plan.operation == "peer_read"
-    demand = path.add(path.peer_demand(machine, *_addresses(machine, edge), read=read) for edge in edges)
-    cut = _across_intel_bridge(machine, edges)
+    # Of a pattern some flows may have NVLink: they load no PCIe link, and wait for the slower ones.
+    over = [edge for edge in edges if not nvlink.between(machine, *edge)] or edges
+    demand = path.add(path.peer_demand(machine, *_addresses(machine, edge), read=read) for edge in over)
+    demand = replace(demand, flows=len(edges))
+    cut = _across_intel_bridge(machine, over)
     question = Question(
         case=plan.case,
         demand=demand,
@@ -80,7 +64,7 @@ def over_pcie(machine: Machine, plan: Plan, edges: Sequence[Edge], sources: Sour
         healthy=_row(machine, edges),
         cut=pcie.INTEL_P2P_PAYLOAD if cut else None,
         hard=not cut,
-        note=_note(machine, edges),
+        note=_note(machine, over),
     )
     return ceilings.limits(question, sources)
 

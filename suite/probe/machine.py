@@ -10,10 +10,10 @@ from typing import TypeVar
 import msgspec
 
 from suite.errors import ProbeError
-from suite.probe import environment, gpus, numa, pci, software
+from suite.probe import dmi, environment, gpus, numa, pci, software
 from suite.probe.nvml import Answers
 from suite.probe.tree import Tree
-from suite.records.machine import Environment, Gpu, Machine, NumaNode, PciFunction, Software
+from suite.records.machine import Environment, Gpu, Machine, MemoryModule, NumaNode, PciFunction, Software
 
 # A recording's file with NVML's answers, and the one with what only the process that recorded could know.
 NVML_FILE, PROCESS_FILE = "nvml.json", "process.json"
@@ -27,11 +27,13 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Process:
-    """What the recording process knew beyond the files that a recording holds: versions, environment, its limits."""
+    """What the recording process knew beyond the files that a recording holds: versions, environment, its limits, and
+    the memory modules, whose table also has serial numbers."""
 
     schema: int = SCHEMA
     software: Software = Software()
     environment: Environment = Environment()
+    memory_modules: tuple[MemoryModule, ...] = ()
 
 
 def read(root: Path = Path("/"), *, nvml: bool = True, timeout_s: float = 10.0) -> Machine:
@@ -57,6 +59,7 @@ def without_gpus(tree: Tree) -> Machine:
         pci=functions,
         software=_merged(software.read(tree), process.software),
         environment=_merged(facts, process.environment),
+        memory_modules=dmi.memory_modules(tree) or process.memory_modules,
     )
 
 

@@ -31,7 +31,7 @@ def record(path: Path, *, root: Path = Path("/"), nvml: bool = True, timeout_s: 
     facts = machine.without_gpus(tree)
     answers = machine.answers(tree, nvml, timeout_s)
     content[machine.PROCESS_FILE] = msgspec.json.encode(
-        machine.Process(machine.SCHEMA, facts.software, facts.environment)
+        machine.Process(machine.SCHEMA, facts.software, facts.environment, facts.memory_modules)
     )
     if answers.problem != "not_recorded":
         content[machine.NVML_FILE] = msgspec.json.encode(answers)

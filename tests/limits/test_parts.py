@@ -6,7 +6,8 @@ import pytest
 
 from suite.limits import gpus, healthy, memory, nvlink
 from suite.limits.case import of
-from suite.records.machine import Cpu, Gpu, GpuPair, Machine, NvLink
+from suite.records.case import Plan
+from suite.records.machine import Cpu, Gpu, GpuPair, Machine, MemoryModule, NumaNode, NvLink
 from tests.limits import machines as m
 
 
@@ -129,3 +130,27 @@ def bridged(name: str, links: int, *, active: bool = True) -> Machine:
         for n in range(2)
     )
     return Machine(gpus=gpus_)
+
+
+MODULES = (MemoryModule(32 << 30, 4800e6, 64),) * 16
+
+
+def two_nodes(modules: tuple[MemoryModule, ...]) -> Machine:
+    nodes = tuple(NumaNode(i, (i,), memory_bytes=1 << 38) for i in (0, 1))
+    return Machine((*nodes, NumaNode(2, memory_bytes=0)), memory_modules=modules)
+
+
+@pytest.mark.parametrize(("target", "rate"), [(0, 153.6e9), (1, 307.2e9)])
+def test_a_copy_of_host_memory_is_softly_limited_by_the_modules_of_its_nodes(target: int, rate: float) -> None:
+    plan = Plan("x", "host_memory_copy", 1 << 26, memory_node=0, target_node=target)
+    found = of(two_nodes(MODULES), plan, None, ())
+    assert found.now == pytest.approx(rate)
+    assert not found.hard
+    assert "614.4 GB/s" in (found.why or "")
+
+
+def test_modules_without_a_rate_leave_host_memory_unlimited_and_say_why() -> None:
+    plan = Plan("x", "host_memory_copy", 1 << 26, memory_node=0, target_node=0)
+    found = of(two_nodes((MemoryModule(32 << 30),)), plan, None, ())
+    assert found.now is None
+    assert "root" in (found.why or "")
