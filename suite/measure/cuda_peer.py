@@ -22,13 +22,14 @@ from suite.measure.cuda_session import Session, current
 from suite.measure.cuda_timing import Sample, Work
 from suite.measure.cuda_verify import Checker, Pattern
 from suite.records.case import Plan
+from suite.records.flows import Edge
+from suite.records.flows import flows as flows_between
 
 _ELSEWHERE = {
     "peer_latency": "suite.measure.cuda_peer_latency",
     "peer_flag_latency": "suite.measure.cuda_peer_latency",
     "ipc_copy": "suite.measure.cuda_ipc",
 }
-Edge = tuple[int, int]
 
 
 def prepare(plan: Plan, _rank: Rank) -> None:
@@ -100,25 +101,11 @@ def copier(session: Session, plan: Plan, flow: Flow, stream: int) -> Callable[[]
 
 
 def edges(plan: Plan) -> list[Edge]:
-    """(source, target) of every copy that runs at once, as places in plan.gpus.
-
-    Write: the first GPU sends to the second. Read: the first fetches from the second. A pattern is named by
-    plan.transport: ring, one_to_all, all_to_one, all_to_all; else the GPUs are disjoint pairs.
-    """
-    places = list(range(len(plan.gpus)))
+    """(source, target) of every copy that runs at once, as places in plan.gpus; see suite.records.flows."""
+    places = tuple(range(len(plan.gpus)))
     if len(places) < 2 or len(set(plan.gpus)) != len(places):
         raise Unavailable("copies between GPUs need at least two different GPUs")
-    if plan.operation != "peer_pattern":
-        one = (1, 0) if plan.operation == "peer_read" else (0, 1)
-        return [one, one[::-1]] if plan.operation == "peer_both_ways" else [one]
-    if plan.transport == "ring":
-        return list(zip(places, [*places[1:], 0], strict=True))
-    if plan.transport in ("one_to_all", "all_to_one"):
-        out = [(0, other) for other in places[1:]]
-        return out if plan.transport == "one_to_all" else [edge[::-1] for edge in out]
-    if plan.transport == "all_to_all":
-        return [(a, b) for a in places for b in places if a != b]
-    return list(zip(places[::2], places[1::2], strict=False))
+    return flows_between(replace(plan, gpus=places))
 
 
 def access(plan: Plan, flows: Sequence[Flow]) -> list[tuple[Device, Device]]:
@@ -153,15 +140,14 @@ def pair(session: Session, plan: Plan, flows: Sequence[Flow], notes: tuple[str, 
 
 
 def pattern(session: Session, plan: Plan, flows: Sequence[Flow], notes: tuple[str, ...]) -> Answer:
-    """Several flows at once, from one gate to the last end. One operation is one copy of one flow: plan.bytes over
-    the seconds is the total."""
+    """Several flows at once, from one gate to the last end. One operation is one copy of every flow."""
     fill(session, plan, flows)
     streams = _streams(session, flows)
     works = [flow.work(session, plan, stream) for flow, stream in zip(flows, streams, strict=True)]
     samples, count = cuda_together.rounds(session, plan, works)
     wrong = first_difference(session, plan, flows)
     return Answer(
-        seconds=tuple(s.seconds / len(flows) for s in samples),
+        seconds=tuple(s.seconds for s in samples),
         clock="host-monotonic",
         engine=plan.engine,
         verified=wrong is None,

@@ -7,6 +7,7 @@ from statistics import median
 
 from suite.limits.collective import bus_factor
 from suite.records.case import COLLECTIVES, LATENCIES, Plan, Samples
+from suite.records.flows import flows
 from suite.records.run import Failure, Limits, Result
 
 
@@ -73,7 +74,9 @@ def _with_rates(measured: Result, plan: Plan, samples: Samples) -> Result:
 
 
 def bytes_moved(plan: Plan) -> int:
-    """Bytes that one operation moves in all: both directions, all GPUs."""
+    """Bytes that one operation moves in all: both directions, all GPUs, all flows of a pattern."""
+    if plan.operation == "peer_pattern":
+        return plan.bytes * len(flows(plan))
     ways = 2 if plan.operation.endswith("both_ways") or plan.operation == "link_under_load" else 1
     gpus = len(plan.gpus) if plan.operation.startswith("all_gpus") else 1
     return plan.bytes * ways * gpus

@@ -139,7 +139,7 @@ def test_sm_copies_go_through_the_kernel_on_the_device_that_runs_them() -> None:
         ("ring", [(0, 1), (1, 2), (2, 3), (3, 0)]),
         ("one_to_all", [(0, 1), (0, 2), (0, 3)]),
         ("all_to_one", [(1, 0), (2, 0), (3, 0)]),
-        ("disjoint", [(0, 1), (2, 3)]),
+        ("disjoint_pairs", [(0, 1), (2, 3)]),
     ],
 )
 def test_a_pattern_runs_all_its_flows_from_one_gate(name: str, edges: list[tuple[int, int]]) -> None:
