@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from suite.records.flows import PATTERNS
 from suite.records.machine import Gpu, Machine, NumaNode
 from suite.records.run import Settings
 from suite.units import GIB, KIB, MIB, format_bytes
@@ -13,6 +14,7 @@ Values = list[tuple[Value, str]]
 
 # Messages of tensor-parallel decoding: tokens × hidden size × 2 bytes, 1 to 8 tokens of a hidden size of 5120.
 DECODE_MESSAGES = (10 * KIB, 20 * KIB, 40 * KIB, 80 * KIB)
+PAIR_BYTES = 16 * MIB
 
 
 def values(name: str, machine: Machine, settings: Settings) -> Values | str:
@@ -68,7 +70,58 @@ def _pair(machine: Machine, settings: Settings) -> Values | str:
         return machine.why_no_gpu or "no GPU"
     if len(found) < 2:
         return "needs two GPUs and one is there"
-    return [((a.index, b.index), f"gpu{a.index}_gpu{b.index}") for a in found for b in found if a != b]
+    # A pair and its reverse follow each other: GPUs that wait for long fall asleep.
+    return [value for a, b in _couples(found) for value in (_named(a, b), _named(b, a))]
+
+
+def _couple(machine: Machine, settings: Settings) -> Values | str:
+    """Every two GPUs once: for what is the same in both directions."""
+    found = _pair(machine, settings)
+    return found if isinstance(found, str) else found[::2]
+
+
+def _couples(found: Sequence[Gpu]) -> list[tuple[Gpu, Gpu]]:
+    return [(a, b) for place, a in enumerate(found) for b in found[place + 1 :]]
+
+
+def _named(one: Gpu, other: Gpu) -> tuple[Value, str]:
+    return (one.index, other.index), f"gpu{one.index}_gpu{other.index}"
+
+
+def _direct(_machine: Machine, _settings: Settings) -> Values:
+    """What every pair is asked with P2P on."""
+    return [("peer_write", "write"), ("peer_read", "read"), ("peer_latency", "latency")]
+
+
+def _sweep(_machine: Machine, settings: Settings) -> Values:
+    """Copies between GPUs that are measured over all sizes."""
+    names = ["write"] if settings.effort == "quick" else ["write", "read", "both_ways"]
+    return [(f"peer_{name}", name) for name in names]
+
+
+def _sweep_size(_machine: Machine, settings: Settings) -> Values | str:
+    """Sizes beside the one at which every pair is measured."""
+    if settings.sizes or settings.effort == "full":
+        sizes: Sequence[int] = copy_sizes(settings)
+    else:
+        sizes = (4 * KIB, 256 * KIB, 4 * MIB, 256 * MIB)
+    found: Values = [(size, format_bytes(size)) for size in sizes if size != pair_size(settings)]
+    return found or "no other size was asked for"
+
+
+def pair_size(settings: Settings) -> int:
+    """Bytes at which every pair is measured: 240 pairs of 16 GPUs must not take longer than three minutes."""
+    return settings.sizes[-1] if settings.sizes else PAIR_BYTES
+
+
+def _gpu_pattern(machine: Machine, settings: Settings) -> Values | str:
+    """Ways of copying between all GPUs at once."""
+    found = len(gpus(machine, settings))
+    if found == 0:
+        return machine.why_no_gpu or "no GPU"
+    if found < 3:
+        return f"needs three GPUs and {'one is' if found == 1 else 'two are'} there"
+    return [(name, name) for name in PATTERNS]
 
 
 def _node(machine: Machine, settings: Settings) -> Values | str:
@@ -196,7 +249,11 @@ def _transport(_machine: Machine, settings: Settings) -> Values:
 _AXES: dict[str, Callable[[Machine, Settings], Values | str]] = {
     "gpu": _gpu,
     "gpu_group": _gpu_group,
+    "sweep": _sweep,
     "pair": _pair,
+    "couple": _couple,
+    "direct": _direct,
+    "gpu_pattern": _gpu_pattern,
     "route": _route,
     "node": _node,
     "target_node": _target_node,
@@ -208,6 +265,7 @@ _AXES: dict[str, Callable[[Machine, Settings], Values | str]] = {
     "chunk": _chunk,
     "message": _message,
     "large_size": _large_size,
+    "sweep_size": _sweep_size,
     "size": _size,
 }
 

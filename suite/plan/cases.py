@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from suite.plan import axes
+from suite.plan import axes, peers
 from suite.records.case import COLLECTIVES, LATENCIES, Operation, Plan
 from suite.records.machine import Machine, NumaNode
 from suite.records.run import Result, Settings, Verdict
@@ -18,6 +18,10 @@ TRANSPORTS: dict[str, tuple[tuple[str, str], ...]] = {
     "shm": (("NCCL_P2P_DISABLE", "1"),),
     "net": (("NCCL_P2P_DISABLE", "1"), ("NCCL_SHM_DISABLE", "1")),
 }
+PEERS: tuple[Operation, ...] = (
+    "device_local_copy", "ipc_copy", "peer_write", "peer_read", "peer_both_ways", "peer_latency", "peer_flag_latency",
+    "peer_pattern",
+)  # fmt: skip
 WATCH_BYTES = 256 * MIB
 STAGED_BYTES = 256 * MIB
 WATCH_SECONDS = 0.6  # the link's state is read over at least 0.5 s of transfer
@@ -34,6 +38,12 @@ def complete(machine: Machine, settings: Settings, case: str, operation: Operati
     if fields.get("gpus") and "addresses" not in fields:
         fields["addresses"] = _addresses(machine, fields["gpus"])
     return Plan(case=case, operation=operation, **fields)
+
+
+def represented(case: str, operation: Operation, gpus: tuple[int, ...], other: str) -> Result:
+    """The result of a case that is not measured since another one stands for it. other: that one's name."""
+    verdict = Verdict("NOT_SAMPLED", "not_sampled", (f"represented by {other}.",))
+    return Result(case, operation, 0, gpus=gpus, represented_by=other, verdict=verdict)
 
 
 def unavailable(case: str, operation: Operation, reason: str) -> Result:
@@ -72,6 +82,8 @@ def _by_operation(machine: Machine, settings: Settings, operation: Operation, gi
     if operation in COLLECTIVES:
         return _collective(machine, settings, given)
     placed = _near(machine, given)
+    if operation in PEERS:
+        return {**placed, **_peers(machine, settings, operation, given)}
     if operation == "link_under_load":
         return {**placed, "bytes": WATCH_BYTES, "min_seconds": WATCH_SECONDS, "watch": True, "iterations": 8}
     if operation in LATENCIES:
@@ -79,6 +91,25 @@ def _by_operation(machine: Machine, settings: Settings, operation: Operation, gi
     if operation == "staging":
         return {**placed, "iterations": 4, "bytes": STAGED_BYTES}
     return {**placed, "iterations": copy_iterations(given["bytes"])}
+
+
+def _peers(machine: Machine, settings: Settings, operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
+    """Copies between GPUs and within one; a case that names no size takes the one of all pairs."""
+    if operation in LATENCIES:
+        return {"bytes": 8, "iterations": 100}
+    size = given.get("bytes", axes.pair_size(settings))
+    fields: dict[str, Any] = {"bytes": size, "iterations": peer_iterations(size)}
+    if operation == "ipc_copy":
+        fields["world_size"] = 2  # rank 0 copies what rank 1 exports
+    if operation == "peer_pattern":
+        fields["gpus"] = tuple(gpu.index for gpu in axes.gpus(machine, settings))
+        fields["p2p"] = peers.possible(machine, fields["gpus"])
+    return fields
+
+
+def peer_iterations(size: int) -> int:
+    """Copies in one sample between GPUs: few of large ones, since there are as many pairs as GPUs squared."""
+    return 4 if size >= 16 * MIB else copy_iterations(size)
 
 
 def copy_iterations(size: int) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from suite.errors import SuiteError
-from suite.plan import cases
+from suite.plan import cases, peers
 from suite.plugin import collect, sentences
 from suite.plugin.replay import replay
 from suite.plugin.state import EXIT_FAILED, State
@@ -30,10 +31,20 @@ class Check:
 
     def __call__(self, operation: Operation, **plan: Any) -> Result:
         """operation and plan: as in suite.records.case.Plan. Fails, skips or passes the benchmark by its verdict."""
+        return self._outcome(lambda: self._result(operation, plan))
+
+    def one_a_class(self, operation: Operation, *, gpus: tuple[int, int], **plan: Any) -> Result:
+        """As a call, but in quick for one pair of GPUs of each class, and for pairs that disagree with theirs. The
+        others are skipped, represented by a named one."""
+        return self._outcome(
+            lambda: self._represented(operation, gpus) or self._result(operation, plan | {"gpus": gpus})
+        )
+
+    def _outcome(self, ask: Callable[[], Result]) -> Result:
         if self.item.stash.get(ENDED, False):
             pytest.fail("a benchmark calls check() once: write one function a case", pytrace=False)
         self.benchmark.skipped = True  # holds if Ctrl-C comes now; pytest-benchmark sets it again at the case's end
-        result = self._result(operation, plan)
+        result = ask()
         self.item.stash[ENDED] = True
         if result.verdict is None:
             raise AssertionError(f"{result.case} has no verdict")
@@ -45,6 +56,17 @@ class Check:
             pytest.fail(sentences.failure(result), pytrace=False)
         return result
 
+    def _represented(self, operation: Operation, pair: tuple[int, int]) -> Result | None:
+        """The result that names the pair which stands for this one; None where this one is to be measured."""
+        if collect.why_unavailable(self.item) is not None or self.state.settings.effort == "full":
+            return None
+        session = self.state.start()
+        stand = self.state.representatives().instead_of(pair, session.results)
+        if stand is None:
+            return None
+        case = collect.case_of(self.item)
+        return session.keep(cases.represented(case, operation, pair, collect.of_another_pair(case, pair, stand)))
+
     def _result(self, operation: Operation, given: dict[str, Any]) -> Result:
         session = self.state.start()
         case = collect.case_of(self.item)
@@ -52,7 +74,11 @@ class Check:
         try:
             if reason is not None:
                 return session.keep(cases.unavailable(case, operation, reason))
-            return session.check(cases.complete(session.machine, self.state.settings, case, operation, **given))
+            plan = cases.complete(session.machine, self.state.settings, case, operation, **given)
+            given_up = peers.given_up(session.results, plan.gpus, plan.p2p) if operation in cases.PEERS else None
+            if given_up is not None:
+                return session.keep(cases.unavailable(case, operation, given_up))
+            return session.check(plan)
         except SuiteError as error:  # what is measured cannot be kept (a full disk): going on would be in vain
             pytest.exit(str(error), returncode=EXIT_FAILED)
 

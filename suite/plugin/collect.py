@@ -15,7 +15,7 @@ from suite.units import format_bytes
 
 FIXTURE = "check"
 UNAVAILABLE = "unavailable"
-SIZE_AXES = ("size", "message")
+SIZE_AXES = ("size", "message", "sweep_size")
 
 
 def is_case(item: pytest.Item) -> bool:
@@ -48,6 +48,12 @@ def case_of(item: pytest.Item) -> str:
     """A case's name: 'host_copy/host_to_device/gpu0/node0/64MiB'; of one that is unavailable file and function."""
     ids = [] if why_unavailable(item) else _ids(item)
     return "/".join([_function(item), *ids])
+
+
+def of_another_pair(case: str, pair: tuple[int, int], other: tuple[int, int]) -> str:
+    """The name of the same case of another pair of GPUs."""
+    own, wanted = (f"gpu{a}_gpu{b}" for a, b in (pair, other))
+    return "/".join(wanted if part == own else part for part in case.split("/"))
 
 
 def group_of(item: pytest.Item) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suite.errors import SuiteError
+from suite.plan.peers import Representatives
 from suite.plugin import options
 from suite.plugin.replay import Clock
 from suite.records.machine import Machine
@@ -42,6 +43,7 @@ class State:
     regressed: bool = False
     broken: pytest.UsageError | None = None
     _machine: Machine | None = None
+    _representatives: Representatives | None = None
     _sigterm: Any = None
 
     @property
@@ -58,6 +60,12 @@ class State:
             require("--nodes", self.settings.nodes, [n.index for n in machine.nodes], "no NUMA node")
             self._machine = machine
         return self._machine
+
+    def representatives(self) -> Representatives:
+        """Which pair of GPUs stands for which, by what was measured so far."""
+        if self._representatives is None:
+            self._representatives = Representatives(self.machine(), self.settings)
+        return self._representatives
 
     def start(self) -> Session:
         """The session, with its folder and journal, from the first case on. Ends pytest where it cannot be made."""
