@@ -11,7 +11,7 @@ from pathlib import Path
 
 from suite.records.run import Finding, Run
 from suite.report import banner, flat, junit, markdown, prometheus, style, text
-from suite.store import files, runs
+from suite.store import runs
 
 _DATA = {"csv": flat.render, "prometheus": prometheus.render, "junit": junit.render}
 FORMATS = ("text", "md", "html", "json", "csv", "prometheus", "junit")
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     findings = judge.findings(found)
     headline = judge.headline(found, findings)
     if arguments.run.is_dir():
-        _rebuild(arguments.run, found, findings, headline)
+        _rebuild(arguments.run, found)
     _print(_formatted(arguments.format, found, findings, headline))
     if arguments.format not in ("text", "md", "html"):
         for line in banner.lines(found):
@@ -40,14 +40,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _rebuild(folder: Path, found: Run, findings: Sequence[Finding], headline: str) -> None:
+def _rebuild(folder: Path, found: Run) -> None:
     """Writes run.json, report.md and report.html where one is missing or run.json lags behind the journal."""
+    from suite import session
+
     reports = ("report.md", "report.html")
     if runs.is_current(folder, found) and all((folder / name).exists() for name in reports):
         return
-    runs.write(folder, found)
-    files.write_atomic(folder / "report.md", markdown.render(found, findings, headline).encode())
-    files.write_atomic(folder / "report.html", _html(found, findings, headline).encode())
+    session.write(folder, found)
+    session.write_page(folder, found)
     print(f"run.json, report.md and report.html in {folder} were rebuilt", file=sys.stderr)
 
 

@@ -111,8 +111,10 @@ class Session:
         """Ends the workers and writes everything. complete: every planned case ended."""
         self._engine.close()
         self._journal.end(complete)
-        self._checkpoint(complete)
-        return self.run(complete)
+        run = self.run(complete)
+        write(self.folder, run)
+        write_page(self.folder, run)
+        return run
 
     def _measure(self, plan: Plan) -> tuple[Samples | None, Failure | None, str | None]:
         try:
@@ -122,8 +124,8 @@ class Session:
         except Unavailable as reason:
             return None, None, str(reason)
 
-    def _checkpoint(self, complete: bool = False) -> None:
-        write(self.folder, self.run(complete))
+    def _checkpoint(self) -> None:
+        write(self.folder, self.run())
         self._checkpoint_at = time.monotonic()
 
 
@@ -133,3 +135,12 @@ def write(folder: Path, run: Run) -> None:
     runs.write(folder, run)
     text = markdown.render(run, found, judge_findings.headline(run, found))
     files.write_atomic(folder / "report.md", text.encode())
+
+
+def write_page(folder: Path, run: Run) -> None:
+    """report.html of a run. It takes longer than the rest, so it is written once, at the end."""
+    from suite.report import html  # brings jinja2, which nothing before the end needs
+
+    found = judge_findings.findings(run)
+    page = html.render(run, found, judge_findings.headline(run, found))
+    files.write_atomic(folder / "report.html", page.encode())

@@ -46,6 +46,7 @@ def _with_samples(planned: Result, samples: Samples) -> Result:
     return replace(
         planned,
         iterations=samples.iterations or planned.iterations,
+        threads=samples.threads or planned.threads,
         clock=samples.clock,
         samples_s=samples.seconds,
         mean_samples_s=samples.mean_seconds,
