@@ -28,12 +28,12 @@ def couples(machine: Machine, settings: Settings) -> list[Pair]:
 
 
 def kind(machine: Machine, couple: Pair) -> Kind:
-    """What pairs of one class agree in: topology, NVLinks, the driver's answers about P2P, and the GPUs' models."""
+    """What pairs of one class agree in: NVLinks, or else topology; the driver's answers about P2P; the GPUs' models."""
     names = sorted(gpu.name for index in couple if (gpu := machine.gpu(index)))
     pair = machine.pair(*couple)
     if pair is None:
         return tuple(names)
-    return (pair.topology or pair.topology_nvml, pair.nvlinks, pair.p2p_read, pair.p2p_write, *names)
+    return (pair.nvlinks or pair.topology or pair.topology_nvml, pair.p2p_read, pair.p2p_write, *names)
 
 
 def possible(machine: Machine, gpus: Sequence[int]) -> bool:
