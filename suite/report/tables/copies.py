@@ -31,6 +31,7 @@ _AXES = (
     _Axis(Column("to node", "number", merge="list"), lambda r: r.target_node, lambda r: words.number(r.target_node)),
     _Axis(Column("CPUs of", "number", merge="list"), lambda r: r.cpu_node, lambda r: words.number(r.cpu_node)),
     _Axis(Column("how"), lambda r: (r.engine, r.memory), words.how),
+    _Axis(Column("P2P"), lambda r: r.p2p, lambda r: {True: "on", False: "off", None: ""}[r.p2p]),
     _Axis(Column("way"), lambda r: r.transport, lambda r: r.transport or words.UNKNOWN),
     _Axis(
         Column("chunk", "number"),
@@ -125,7 +126,10 @@ def _largest_row(axes: Sequence[_Axis], row: Sequence[Result], generations: int)
 
 
 def _has_sums(results: Sequence[Result]) -> bool:
-    return any(r.operation.endswith("both_ways") or r.operation.startswith("all_gpus") for r in results)
+    return any(
+        r.operation.endswith("both_ways") or r.operation.startswith("all_gpus") or r.operation == "peer_pattern"
+        for r in results
+    )
 
 
 def _each_way(result: Result) -> Cell:

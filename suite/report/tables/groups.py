@@ -49,7 +49,8 @@ def tables(run: Run, name: str, *, brief: bool) -> list[Table]:
     others = [r for r in results if r.operation not in COLLECTIVES]
     made: list[Table] = []
     if matrix.is_matrix(others):
-        made = matrix.peers(heading, others)
+        refused = [r for r in members(run, name) if words.status(r) == "UNAVAILABLE"]
+        made = matrix.peers(heading, [*others, *refused])
         others = matrix.beside(others) if brief else others
     made += copies.tables(heading, others)
     return made + collective.tables(heading, gathered, collective.MOST_ROWS if brief else None)

@@ -11,7 +11,10 @@ from suite.records.run import Result
 from suite.report.tables import words
 from suite.report.tables.model import Cell, Column, Table
 
-Kind = tuple[Operation, str | None, str | None]
+Kind = tuple[Operation, bool | None, str | None, str | None]
+_P2P = {True: "P2P on", False: "P2P off", None: None}
+# A read fetches: the row's GPU is the one that runs the copy, the column's the one that the bytes come from.
+_CORNER: dict[str, str] = {"peer_read": "by\\from", "peer_both_ways": "gpu\\gpu"}
 
 
 def host_memory(title: str, results: Sequence[Result]) -> list[Table]:
@@ -43,12 +46,16 @@ def host_memory(title: str, results: Sequence[Result]) -> list[Table]:
 
 
 def peers(title: str, results: Sequence[Result]) -> list[Table]:
-    """GPU × GPU, GB/s, a table for each operation and way, at the size that most pairs have."""
+    """GPU × GPU, a table for each operation and way that most pairs were measured in: GB/s at the size that most pairs
+    have, or the time of one small copy."""
     made = []
-    for (operation, *ways), found in _by_kind(results).items():
+    for (operation, p2p, *ways), found in _by_kind(results).items():
         size = Counter(r.bytes for r in found).most_common(1)[0][0]
-        parts = [words.operation(operation), *filter(None, ways), units.format_bytes(size), "GB/s"]
-        made.append(_pairs(f"{title}: {', '.join(parts)}", [r for r in found if r.bytes == size]))
+        unit = "µs" if operation in LATENCIES else "GB/s"
+        parts = [words.operation(operation), _P2P[p2p], *map(_way, ways), units.format_bytes(size), unit]
+        at_size = [r for r in found if r.bytes == size]
+        heading = f"{title}: {', '.join(part for part in parts if part)}"
+        made.append(_pairs(heading, at_size, _within(results) if unit == "GB/s" else {}))
     return made
 
 
@@ -58,41 +65,75 @@ def is_matrix(results: Sequence[Result]) -> bool:
 
 
 def beside(results: Sequence[Result]) -> list[Result]:
-    """What the matrices leave to say: pairs that are not in order, pairs at several sizes, and what is no pair."""
+    """What the matrices leave to say: pairs that are not in order, pairs at several sizes, and what is in no matrix."""
+    shown = {id(r) for found in _by_kind(results).values() for r in found}
     paths: dict[tuple[object, ...], list[Result]] = {}
     for result in results:
-        paths.setdefault((result.operation, result.transport, result.gpus), []).append(result)
+        paths.setdefault((*_kind(result), result.gpus), []).append(result)
     return [
-        r for path in paths.values() for r in path if len(path) > 1 or len(r.gpus) != 2 or words.status(r) != "PASS"
+        r
+        for path in paths.values()
+        for r in path
+        if len(path) > 1 or id(r) not in shown or words.status(r) not in ("PASS", "UNAVAILABLE")
     ]
 
 
 def _is_pair(result: Result) -> bool:
-    """A peer copy of one GPU to another, by bandwidth."""
+    """A peer copy of one GPU to another, by bandwidth or by time."""
     named = result.operation.startswith("peer_") or result.operation == "ipc_copy"
-    return named and len(result.gpus) == 2 and result.operation not in LATENCIES
+    return named and len(result.gpus) == 2 and result.operation != "peer_pattern"
 
 
 def _kind(result: Result) -> Kind:
-    return result.operation, result.transport, result.engine
+    engine = result.engine if result.operation in LATENCIES or result.engine == "sm" else None
+    return result.operation, result.p2p, result.transport, engine
+
+
+def _way(name: str | None) -> str | None:
+    return {"sm": "SM", "copy-engine": None, "simulated": None}.get(name or "", name)
 
 
 def _by_kind(results: Sequence[Result]) -> dict[Kind, list[Result]]:
+    """Pairs by what was measured of them; without kinds that a few representatives were measured in only."""
     kinds: dict[Kind, list[Result]] = {}
     for result in filter(_is_pair, results):
         kinds.setdefault(_kind(result), []).append(result)
-    return kinds
+    most = max((_couples(found) for found in kinds.values()), default=0)
+    return {kind: found for kind, found in kinds.items() if 2 * _couples(found) > most and _measured(found)}
 
 
-def _pairs(heading: str, results: Sequence[Result]) -> Table:
+def _couples(results: Sequence[Result]) -> int:
+    return len({frozenset(r.gpus) for r in results})
+
+
+def _measured(results: Sequence[Result]) -> bool:
+    return any(r.samples_s or r.error is not None for r in results)
+
+
+def _within(results: Sequence[Result]) -> dict[tuple[int, ...], Cell]:
+    """The diagonal: copies within one GPU."""
+    return {r.gpus * 2: words.measured(r) for r in results if r.operation == "device_local_copy"}
+
+
+def _pairs(heading: str, results: Sequence[Result], diagonal: dict[tuple[int, ...], Cell]) -> Table:
     ends = sorted({gpu for r in results for gpu in r.gpus})
-    cells = {r.gpus: words.measured(r) for r in results}
+    cells = {**diagonal, **{r.gpus: _cell(r) for r in results}}
     rows = tuple(
-        (Cell(str(source)), *(cells.get((source, target), Cell("" if source == target else ".")) for target in ends))
-        for source in ends
+        (Cell(str(one)), *(cells.get((one, other), Cell("" if one == other else ".")) for other in ends))
+        for one in ends
     )
-    columns = (Column("from\\to", "number"), *(Column(str(end), "number") for end in ends))
-    return Table(heading, columns, rows, heat=True)
+    corner = _CORNER.get(results[0].operation, "from\\to")
+    columns = (Column(corner, "number"), *(Column(str(end), "number") for end in ends))
+    notes = ("diagonal: copies within one GPU, over no link",) if diagonal else ()
+    return Table(heading, columns, rows, notes, heat=True)
+
+
+def _cell(result: Result) -> Cell:
+    if words.status(result) == "UNAVAILABLE":
+        return Cell("n/a", status="UNAVAILABLE")
+    if result.latency_s is not None and result.operation in LATENCIES:
+        return Cell(f"{result.latency_s * 1e6:.2f}", status=words.status(result), sort=result.latency_s)
+    return words.measured(result)
 
 
 def _target(result: Result) -> int | None:

@@ -33,8 +33,12 @@ _OPERATIONS: dict[Operation, str] = {
     "all_gpus_both_ways": "all GPUs both ways",
     "device_local_copy": "within one device",
     "ipc_copy": "between processes",
+    "peer_write": "write to a peer",
+    "peer_read": "read from a peer",
+    "peer_both_ways": "peers, both ways",
+    "peer_pattern": "all at once",
     "peer_latency": "one small peer copy",
-    "peer_flag_latency": "a flag to a peer and back",
+    "peer_flag_latency": "a flag to a peer",
 }
 
 
@@ -45,7 +49,7 @@ def operation(name: Operation) -> str:
 
 def gpus(result: Result) -> str:
     """The GPUs of a case: '0', '0→1' for copies between two, '0 1 2 3' for groups; '' on the host."""
-    if result.backend is not None or result.operation.startswith("all_gpus"):
+    if result.backend is not None or result.operation.startswith("all_gpus") or result.operation == "peer_pattern":
         return _ranges(result.gpus)
     arrow = "↔" if result.operation.endswith("both_ways") else "→"
     return arrow.join(str(gpu) for gpu in result.gpus)
