@@ -9,7 +9,7 @@ PEERS: tuple[Cause, ...] = (
         "p2p_unavailable",
         "UNAVAILABLE",
         "the driver says that the two GPUs cannot reach each other's memory",
-        "{who}: no P2P ({why}).",
+        "no P2P ({why}); copies between these GPUs go through host memory.",
         "GeForce cards have none by design; others need a P2P-capable driver, MIG off, and a topology the "
         "chipset supports.",
         "`nvidia-smi topo -p2p r`.",
@@ -36,11 +36,13 @@ PEERS: tuple[Cause, ...] = (
     ),
     Cause(
         "p2p_far",
-        "PASS",
-        "peer copies between NUMA nodes are slower than staged ones, which is common",
+        "WARN",
+        "peer copies across host bridges or NUMA nodes are slower than staged ones, which is common",
         "{who} ({where}): peer copies reach {measured}, staged {staged}; NCCL does not use P2P on such a "
         "path by default.",
-        "Nothing is wrong. Keep NCCL's default, or place communicating ranks below one switch.",
+        "No fault in itself: keep NCCL's default (do not set NCCL_P2P_LEVEL=SYS), or place ranks that communicate much "
+        "below one switch.",
+        "NCCL_DEBUG=INFO's lines 'via': SHM between these GPUs, and allreduce no slower than with P2P forced.",
     ),
     Cause(
         "transport_unexpected",

@@ -35,7 +35,7 @@ _LINK_ROOTS = (
 )
 _TROUBLE: tuple[Status, ...] = ("FAIL", "WARN", "INDETERMINATE")
 # Passing causes that are worth a sentence all the same.
-_SAID = ("platform_limited", "upstream_hop_narrower", "shared_uplink", "p2p_far")
+_SAID = ("platform_limited", "upstream_hop_narrower", "shared_uplink")
 
 
 def findings(run: Run, expected: Expectations = NOTHING) -> tuple[Finding, ...]:

@@ -17,11 +17,29 @@ def no_access(view: View) -> Verdict | None:
     """No samples because NVML says that there is no access: a state of the machine, no fault."""
     if view.result.samples_s:
         return None
-    pair = _pair(view)
-    status = pair.p2p_read if pair and pair.p2p_read != "OK" else pair.p2p_write if pair else None
-    if status in (None, "OK"):
-        return say("not_measured")
-    return say("p2p_unavailable", who=view.who, why=f"{status}: {meaning(status)}")
+    status = _denied(_pair(view))
+    return _without(view, status) if status else say("not_measured")
+
+
+def unavailable(view: View, why: str) -> Verdict:
+    """The engine refused the case. Where NVML denies P2P, what that means and what the pair uses instead."""
+    result = view.result
+    asked = result.operation.startswith("peer_") and result.p2p is not False
+    status = _denied(_pair(view)) if asked else None
+    return _without(view, status) if status else Verdict("UNAVAILABLE", "unavailable", (why,))
+
+
+def _without(view: View, status: str) -> Verdict:
+    """The first sentence is the same for all pairs, so that a report says it once; the second is this pair's own."""
+    staged = max((r.bandwidth or 0.0 for r in view.so_far if _is_staged(r, view.result)), default=0.0)
+    instead = f"staged by the driver, {view.who} copies at {format_bandwidth(staged)}" if staged else ""
+    return say("p2p_unavailable", instead, why=f"{status}: {meaning(status)}")
+
+
+def _denied(pair: GpuPair | None) -> str | None:
+    """NVML's word for why there is no access; None where there is, or where it does not say."""
+    found = [pair.p2p_read, pair.p2p_write] if pair else []
+    return next((status for status in found if status not in (None, "OK")), None)
 
 
 def redirected(view: View) -> Verdict | None:
@@ -58,14 +76,11 @@ def same_gpu(view: View) -> Verdict | None:
 
 
 def redirecting_ports(machine: Machine, gpus: tuple[int, ...]) -> list[str]:
-    """Ports above these GPUs whose ACS settings send peer traffic upstream."""
-    found: dict[str, None] = {}
-    for index in gpus:
-        gpu = machine.gpu(index)
-        for function in machine.ancestors(gpu.address if gpu else None):
-            if function.config and function.config.acs_redirect:
-                found[function.address] = None
-    return list(found)
+    """Ports between these GPUs whose ACS settings send peer traffic upstream: those above all of them do not matter."""
+    above = [list(machine.ancestors(gpu.address)) for i in gpus if (gpu := machine.gpu(i)) and gpu.address]
+    common = set.intersection(*({f.address for f in one} for one in above)) if above else set()
+    ports = (f for one in above for f in one if f.config and f.config.acs_redirect and f.address not in common)
+    return list(dict.fromkeys(port.address for port in ports))
 
 
 def _is_staged(other: Result, result: Result) -> bool:

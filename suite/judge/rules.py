@@ -88,6 +88,11 @@ def judge(
     return levels.healthy(view)
 
 
+def unavailable(result: Result, machine: Machine, so_far: Sequence[Result], why: str) -> Verdict:
+    """The verdict of a case that the engine refused. why: its reason."""
+    return peers.unavailable(View(result, machine, so_far), why)
+
+
 def rules_for(operation: Operation) -> tuple[Rule, ...]:
     """The rules of an operation, in the order in which they are asked."""
     if operation == "link_under_load":

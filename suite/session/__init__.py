@@ -21,7 +21,7 @@ from suite.probe import machine as probe_machine
 from suite.probe import recording
 from suite.records.case import Plan, Samples
 from suite.records.machine import Machine
-from suite.records.run import Failure, Finding, Result, Run, Settings, Verdict
+from suite.records.run import Failure, Finding, Result, Run, Settings
 from suite.records.scenario import Scenario
 from suite.report import markdown
 from suite.session import assemble
@@ -87,7 +87,7 @@ class Session:
         samples, failure, why = self._measure(plan)
         measured = assemble.result(plan, samples, failure)
         if why is not None:
-            return self.keep(replace(measured, verdict=Verdict("UNAVAILABLE", "unavailable", (why,))))
+            return self.keep(replace(measured, verdict=rules.unavailable(measured, self.machine, self.results, why)))
         limited = assemble.with_limits(measured, limits_case.of(self.machine, plan, samples, self.results))
         return self.keep(replace(limited, verdict=rules.judge(limited, self.machine, self.results)))
 
