@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from suite.cli import source
 from suite.errors import PlanError
 from suite.limits.case import as_recorded
 from suite.limits.words import gigabytes
@@ -27,7 +28,8 @@ _NOTE = (
 
 def text(file: Path, gpu: int | None, pair: list[int] | None, as_json: bool, explain: bool) -> str:
     """The limits of copies of one GPU with the host, or between two. Raises SuiteError, one sentence."""
-    machine = load(file).machine
+    scenario = load(file)
+    machine = scenario.machine
     if (gpu is None) == (pair is None):
         raise PlanError(f"name one GPU with --gpu N or two with --pair A B: {_there(machine)}")
     indices = tuple(pair) if pair else (gpu or 0,)
@@ -38,7 +40,7 @@ def text(file: Path, gpu: int | None, pair: list[int] | None, as_json: bool, exp
     rows = [(title, as_recorded(machine, plan)) for title, plan in plans]
     if as_json:
         return json.dumps({title: asdict(limits) for title, limits in rows})
-    lines = [*_paths(machine, found), *(_pair(machine, *found) if pair else ())]
+    lines = [source.sentence(scenario, file), "", *_paths(machine, found), *(_pair(machine, *found) if pair else ())]
     return "\n".join([*lines, "", *_table(rows), "", _NOTE, *(_explained(rows) if explain else ())])
 
 

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import msgspec
 
+from suite.cli import source
 from suite.probe import machine, recording
 from suite.records.machine import Machine
+from suite.records.scenario import Scenario
+from suite.report import style
 from suite.report.machine import render
 
 
@@ -26,22 +29,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the machine."""
-    found = _read(arguments)
+    """Prints the machine. Where it is not this one, that is said: in the text, with --json on stderr."""
+    found, origin = _read(arguments)
     if arguments.json:
         print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        if origin:
+            print(origin, file=sys.stderr)
         return 0
     width = max(60, shutil.get_terminal_size().columns)
-    print(render(found, width=width, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
+    colour = style.wants_colour(sys.stdout.isatty(), os.environ)
+    print(render(found, width=width, colour=colour, source=origin))
     return 0
 
 
-def _read(arguments: argparse.Namespace) -> Machine:
+def _read(arguments: argparse.Namespace) -> tuple[Machine, str | None]:
+    """The machine, and a sentence that says where it comes from; None for this one."""
     if arguments.machine is not None:
-        return recording.load(arguments.machine).machine
+        scenario = recording.load(arguments.machine)
+        return scenario.machine, source.sentence(scenario, arguments.machine)
     if arguments.root is not None:
-        return recording.load_tree(arguments.root)
-    return machine.read(nvml=not arguments.no_nvml, timeout_s=arguments.timeout)
+        found = recording.load_tree(arguments.root)
+        return found, source.sentence(Scenario(found), arguments.root)
+    return machine.read(nvml=not arguments.no_nvml, timeout_s=arguments.timeout), None
 
 
 def seconds(text: str) -> float:

@@ -239,6 +239,7 @@ def _state(nvml: Nvml, handle: object) -> dict[str, Any]:
         "utilization": utilization.gpu / 100 if hasattr(utilization, "gpu") else None,
         "power_w": watts(nvml, "DeviceGetPowerUsage", handle),
         "power_limit_w": watts(nvml, "DeviceGetEnforcedPowerLimit", handle),
+        "power_default_w": watts(nvml, "DeviceGetPowerManagementDefaultLimit", handle),
         "temperature_c": None if temperature is None else float(temperature),
         "sm_clock_mhz": nvml.number("DeviceGetClockInfo", handle, 1),
         "sm_clock_max_mhz": nvml.number("DeviceGetMaxClockInfo", handle, 1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,8 @@ def load_tree(path: Path) -> Machine:
 
 
 def described(data: bytes, name: str) -> Scenario:
-    """A Scenario, or a bare Machine, from JSON. Unknown fields are refused: a misspelt one would be ignored."""
+    """A Scenario, or a bare Machine, from JSON. Unknown fields are refused: a misspelt one would be ignored. A Scenario
+    without a title gets its file's name, a Machine has none: that tells them apart."""
     try:
         raw = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -74,7 +76,9 @@ def described(data: bytes, name: str) -> Scenario:
     unknown = _unknown(raw, msgspec.to_builtins(found), "")
     if unknown:
         raise ProbeError(f"{name} has a field that is not known: {unknown}")
-    return found if isinstance(found, Scenario) else Scenario(found)
+    if isinstance(found, Machine):
+        return Scenario(found)
+    return found if found.title else replace(found, title=Path(name).stem)
 
 
 def _unpacked(path: Path) -> Machine:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from suite.records.machine import Gpu, GpuPair, LinkState, Machine, NumaNode
 from suite.records.path import path_to_root, slowest_hop
+from suite.report import gpu_facts
 from suite.report.pci_tree import Line, coloured, lines
 from suite.report.remarks import pair_names, ranges, remarks
 from suite.units import GIB, format_bytes
@@ -14,15 +15,18 @@ from suite.units import GIB, format_bytes
 _LEAST = ("BAR1", "power", "used by", "address", "state")
 
 
-def render(machine: Machine, *, width: int = 100, colour: bool = False) -> str:
-    """Many lines, none wider than `width` characters (colour codes not counted)."""
+def render(machine: Machine, *, width: int = 100, colour: bool = False, source: str | None = None) -> str:
+    """Many lines, none wider than `width` characters (colour codes not counted). source: where the machine comes from,
+    if it is not this one."""
     blocks = [
+        _wrapped("", source, width) if source else [],
         _heading(machine, width),
         _table(_fitting(_gpu_rows(machine), width)),
         _pairs(machine),
         [_tree_line(line, colour, width) for line in lines(machine)],
+        [line for text in gpu_facts.lines(machine) for line in _wrapped("", text, width)],
         _table(_node_rows(machine)),
-        _wrapped("Software: ", _software(machine), width),
+        [*_wrapped("Software: ", _software(machine), width), *_settings(machine, width)],
         [line for sentence in remarks(machine) for line in _wrapped("- ", sentence, width)],
     ]
     return "\n\n".join("\n".join(_cut(line, width) for line in block) for block in blocks if block)
@@ -42,8 +46,16 @@ def _heading(machine: Machine, width: int) -> list[str]:
         f"container: {facts.container}" if facts.container else None,
         f"IOMMU {facts.iommu}" if facts.iommu else None,
         f"governor {facts.governor}" if facts.governor else None,
+        _modules(machine),
     ]
     return [*_wrapped("", ", ".join(counts), width), *_wrapped("", ", ".join(filter(None, where)), width)]
+
+
+def _modules(machine: Machine) -> str | None:
+    """'16 memory modules, 4800 MT/s'."""
+    rates = sorted({module.rate for module in machine.memory_modules if module.rate})
+    said = f", {' and '.join(f'{rate / 1e6:.0f}' for rate in rates)} MT/s" if rates else ""
+    return f"{_count(len(machine.memory_modules), 'memory module')}{said}" if machine.memory_modules else None
 
 
 def _cpu_counts(machine: Machine) -> str:
@@ -92,17 +104,26 @@ def _pairs(machine: Machine) -> list[str]:
     """Pairs that are alike share a line: 'PIX, P2P OK: GPU pairs 0-1 and 2-3'."""
     groups: dict[str, list[GpuPair]] = {}
     for pair in machine.pairs:
-        groups.setdefault(_pair_text(pair), []).append(pair)
+        groups.setdefault(_pair_text(machine, pair), []).append(pair)
     return [f"{text}: {pair_names(pairs, len(machine.pairs))}" for text, pairs in groups.items()]
 
 
-def _pair_text(pair: GpuPair) -> str:
-    nvlink = f"NV{pair.nvlinks}" if pair.nvlinks else None
+def _pair_text(machine: Machine, pair: GpuPair) -> str:
+    nvlink = _nvlink_text(machine, pair) if pair.nvlinks else None
     topology = pair.topology or pair.topology_nvml or "topology not known"
     statuses = (("read", pair.p2p_read), ("write", pair.p2p_write), ("atomics", pair.p2p_atomics))
     said = {status or "not known" for _, status in statuses}
     words = said.pop() if len(said) == 1 else ", ".join(f"{name} {status or 'not known'}" for name, status in statuses)
     return ", ".join(filter(None, (nvlink, topology, f"P2P {words}")))
+
+
+def _nvlink_text(machine: Machine, pair: GpuPair) -> str:
+    """'NV12 of 18 possible, version 4': possible are all links that either GPU has, active or not."""
+    links = [gpu.nvlinks for index in (pair.first, pair.second) if (gpu := machine.gpu(index)) and gpu.nvlinks]
+    versions = sorted({link.version for found in links for link in found if link.version is not None and link.active})
+    most = min((len(found) for found in links), default=None)
+    possible = f" of {most} possible" if most else ""
+    return f"NV{pair.nvlinks}{possible}" + (f", version {'/'.join(map(str, versions))}" if versions else "")
 
 
 def _node_rows(machine: Machine) -> list[list[str]]:
@@ -138,6 +159,14 @@ def _software(machine: Machine) -> str:
         "Python": software.python,
     }
     return ", ".join(f"{name} {version}" for name, version in said.items() if version) or "nothing is known"
+
+
+def _settings(machine: Machine, width: int) -> list[str]:
+    """What was set for the kernel and for this process, where anything was."""
+    facts = machine.environment
+    variables = " ".join(f"{name}={value}" for name, value in facts.variables)
+    said = {"Kernel options: ": facts.kernel_command_line, "Variables: ": variables}
+    return [line for mark, text in said.items() if text for line in _wrapped(mark, text, width)]
 
 
 def _tree_line(line: Line, colour: bool, width: int) -> str:

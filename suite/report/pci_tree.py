@@ -38,11 +38,17 @@ def lines(machine: Machine) -> list[Line]:
     roots: dict[str, dict[str, _Link]] = {}
     for device in devices(machine):
         hops = path_to_root(machine, device.address).hops
-        level = roots.setdefault(device.root_bus or "PCI", {})
+        level = roots.setdefault(_root_bus(machine, device), {})
         for hop in reversed(hops):
             key = hop.lower.rpartition(".")[0] if hop.lower == device.address else hop.lower
             level = level.setdefault(key, _Link(hop, _label(machine, hop), {})).below
     return [line for root, below in roots.items() for line in (Line(_root(machine, root)), *_branches(below, ""))]
+
+
+def _root_bus(machine: Machine, device: PciFunction) -> str:
+    """The root bus that a device or a bridge above it names."""
+    named = (function.root_bus for function in machine.ancestors(device.address))
+    return next(filter(None, named), "PCI")
 
 
 def coloured(text: str, state: State) -> str:
@@ -70,9 +76,10 @@ def _branches(links: dict[str, _Link], indent: str) -> Iterator[Line]:
 
 
 def _label(machine: Machine, hop: Hop) -> str:
-    """'65:00.0 GPU 0 NVIDIA H200 (port 64:01.0)'."""
+    """'65:00.0 GPU 0 NVIDIA H200 (port 64:01.0, slot 4)'."""
     function = machine.function(hop.lower)
-    port = f" (port {_short(hop.upper)})" if hop.upper else ""
+    slot = f", slot {function.slot}" if function and function.slot else ""
+    port = f" (port {_short(hop.upper)}{slot})" if hop.upper else ""
     return f"{_short(hop.lower)} {_what(machine, function)}{port}"
 
 

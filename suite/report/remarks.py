@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from suite.records import p2p
-from suite.records.machine import Gpu, GpuPair, Hop, Machine, NumaNode, PciFunction
+from suite.records.machine import Gpu, GpuPair, Hop, LinkState, Machine, NumaNode, PciFunction
 from suite.records.path import path_to_root, slowest_hop
 from suite.units import GIB, MIB, format_bytes
+
+# Reasons for lower clocks that say nothing of a fault: idling, and limits that somebody set.
+_HARMLESS = ("idle", "application clocks", "display clocks")
 
 
 def remarks(machine: Machine) -> list[str]:
@@ -54,6 +57,14 @@ def title(machine: Machine, address: str) -> str:
     return next((f"GPU {g.index}" for g in machine.gpus if g.address == address), address)
 
 
+def titles(machine: Machine, addresses: Sequence[str]) -> str:
+    """'GPU 0-3, 0000:11:00.0 and 0000:41:00.0'."""
+    gpus = {g.address: g.index for g in machine.gpus}
+    indices = [gpus[address] for address in addresses if address in gpus]
+    named = [f"GPU {ranges(indices)}"] if indices else []
+    return listed([*named, *(address for address in addresses if address not in gpus)])
+
+
 def listed(names: Iterable[object]) -> str:
     """'a, b and c'."""
     words = [str(name) for name in names]
@@ -87,9 +98,10 @@ def _links(machine: Machine) -> Iterator[str]:
     alike: dict[str, list[str]] = {}
     for hop in {hop.lower: hop for path in paths for hop in path.hops}.values():
         for sentence in _hop_remarks(hop):
-            alike.setdefault(sentence, []).append(title(machine, hop.lower))
+            alike.setdefault(sentence, []).append(hop.lower)
     for sentence, who in alike.items():
-        yield f"{listed(who)}: {sentence}"
+        yield f"{titles(machine, who)}: {sentence}"
+    yield from _targets(machine)
     for gpu in machine.gpus:
         yield from _path_remarks(machine, gpu)
 
@@ -105,6 +117,19 @@ def _hop_remarks(hop: Hop) -> Iterator[str]:
         wider = "reduced to what the device can do" if possible == hop.lower_max else "reduced to what both can do"
         what = "reduced to what the port can do" if possible == upper else wider
         yield f"device {hop.lower_max}, port {upper}: the link is {what}, {possible}."
+
+
+def _targets(machine: Machine) -> Iterator[str]:
+    """Ports whose target speed is set below what their link could do. The end that faces down decides (LnkCtl2)."""
+    paths = [path_to_root(machine, f.address) for f in devices(machine)]
+    for hop in {hop.lower: hop for path in paths for hop in path.hops}.values():
+        config = port.config if (port := machine.function(hop.upper)) else None
+        target, possible = config.target_speed_gts if config else None, hop.possible.speed_gts
+        if target is not None and possible is not None and target < possible:
+            yield (
+                f"{title(machine, hop.lower)}: the port above, {hop.upper}, is set to train at Gen"
+                f"{LinkState(target).gen} at most (LnkCtl2), Gen{hop.possible.gen} is possible."
+            )
 
 
 def _path_remarks(machine: Machine, gpu: Gpu) -> Iterator[str]:
@@ -128,30 +153,48 @@ def _errors(machine: Machine) -> Iterator[str]:
 
 
 def _gpus(machine: Machine) -> Iterator[str]:
-    alike: dict[str, list[str]] = {}
+    alike: dict[str, list[int]] = {}
     for gpu in machine.gpus:
         for sentence in (*gpu.notes, *_gpu_remarks(gpu)):
-            alike.setdefault(sentence, []).append(f"GPU {gpu.index}")
+            alike.setdefault(sentence, []).append(gpu.index)
     for sentence, who in alike.items():
-        yield f"{listed(who)}: {sentence}"
+        yield f"GPU {ranges(who)}: {sentence}"
 
 
 def _gpu_remarks(gpu: Gpu) -> Iterator[str]:
     if gpu.bar1_bytes and gpu.memory_bytes and gpu.bar1_bytes <= 256 * MIB and gpu.memory_bytes > GIB:
         mapped, memory = format_bytes(gpu.bar1_bytes), f"{gpu.memory_bytes / GIB:.0f} GiB"
-        yield f"only {mapped} of {memory} are mapped (BAR1): enable resizable BAR for P2P."
+        yield (
+            f"only {mapped} of {memory} are mapped (BAR1), which limits P2P and mappings: resizable BAR is a setting "
+            "of the BIOS or VBIOS."
+        )
     if gpu.nvlinks and not any(link.active for link in gpu.nvlinks):
-        yield f"{len(gpu.nvlinks)} NVLinks and none is active: no bridge is fitted, or it is not seated."
+        yield (
+            f"{len(gpu.nvlinks)} NVLinks and none is active: no bridge is fitted (or, on SXM boards, the fabric "
+            "manager does not run)."
+        )
     if gpu.processes:
         yield f"used by {gpu.processes} process{'' if gpu.processes == 1 else 'es'}: measurements compete with that."
     if gpu.compute_mode == "prohibited":
         yield "compute mode is 'prohibited': nothing can run on it (nvidia-smi -c 0)."
     if gpu.mig:
         yield "MIG is on: fewer copy engines, no P2P."
-    if gpu.virtualization == "vgpu":
-        yield "a virtual GPU: its link belongs to the host."
     if gpu.c2c:
         yield "joined to its CPU by C2C: the PCIe model does not apply to host copies."
+    yield from _held_back(gpu)
+
+
+def _held_back(gpu: Gpu) -> Iterator[str]:
+    """Limits that someone has set, and guests that share the GPU."""
+    if gpu.power_limit_w and gpu.power_default_w and gpu.power_limit_w < gpu.power_default_w:
+        yield f"its power limit is {gpu.power_limit_w:.0f} W, its default {gpu.power_default_w:.0f} W."
+    held = [reason for reason in gpu.throttle or () if reason not in _HARMLESS]
+    if held:
+        yield f"its clocks are held down now: {listed(held)}."
+    if gpu.virtualization in ("host_vgpu", "host_vsga"):
+        yield "it serves virtual GPUs: what they do competes with measurements."
+    if gpu.virtualization == "vgpu":
+        yield "a virtual GPU: its link belongs to the host."
 
 
 def _pairs(machine: Machine) -> Iterator[str]:
@@ -173,6 +216,8 @@ def _pair_remarks(machine: Machine, pair: GpuPair) -> Iterator[str]:
     for status in dict.fromkeys(s for s in statuses.values() if s not in (None, "OK")):
         what = listed(name for name, found in statuses.items() if found == status)
         yield f"no P2P {what} ({status}): {p2p.meaning(status)}; copies are staged through host memory."
+    if pair.p2p_atomics not in (None, "OK", *statuses.values()):
+        yield f"no P2P atomics ({pair.p2p_atomics}): {p2p.meaning(pair.p2p_atomics)}."
 
 
 def _crossing(machine: Machine, pair: GpuPair) -> str:
@@ -241,9 +286,11 @@ def _needs_root(machine: Machine) -> Iterator[str]:
     """What one run as root would settle."""
     paths = {f.address: f for device in devices(machine) for f in machine.ancestors(device.address)}
     hidden = [f for f in paths.values() if "needs root" in (f.config_note or "")]
+    settle = "One `sudo lanecheck probe` settles them."
+    if machine.environment.root:
+        settle = "This root may not either (a container without CAP_SYS_ADMIN): run once on the host."
     if hidden:
-        settle = "One `sudo lanecheck probe` settles them."
-        if machine.environment.root:
-            settle = "This root may not either (a container without CAP_SYS_ADMIN): run once on the host."
         what = "MPS, MRRS, ACS, target speed, flit mode"
         yield f"Not readable without full rights for {len(hidden)} PCI function(s), needs root: {what}. {settle}"
+    if machine.environment.root is False and not machine.memory_modules:
+        yield f"Not readable without root: the number and rate of the memory modules. {settle}"

@@ -113,6 +113,14 @@ def test_a_gpu_that_is_not_there_is_one_sentence(recorded: str, words: list[str]
     assert said in capsys.readouterr().err
 
 
+def test_a_machine_s_limits_say_whether_it_is_recorded_or_simulated(recorded: str, capsys: Capture) -> None:
+    assert main(["limits", "--machine", recorded, "--gpu", "0"]) == 0
+    assert capsys.readouterr().out.startswith("Recorded machine (")
+    shipped = Path(__file__).parents[1] / "data" / "machines" / "2xpcie.json"
+    assert main(["limits", "--machine", str(shipped), "--pair", "0", "1", "--explain"]) == 0
+    assert capsys.readouterr().out.startswith("SIMULATED machine (2xpcie.json): ")
+
+
 def test_where_no_limit_is_known_the_row_says_why(tmp_path: Path, capsys: Capture) -> None:
     unknown = m.recorded_at(m.virtual_h200(), m.LinkState())
     assert main(["limits", "--machine", written(tmp_path, unknown), "--gpu", "0"]) == 0

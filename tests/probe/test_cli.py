@@ -37,6 +37,39 @@ def test_probe_prints_the_record_as_json_that_machine_reads_back(
     assert len(msgspec.json.decode(first.encode(), type=Machine).gpus) == 2
 
 
+SCENARIOS = Path(__file__).parents[1] / "data" / "machines"
+
+
+@pytest.mark.parametrize("name", ["8xpcie-switches", "2xpcie-gpu1-gen1", "8xnvswitch"])
+@pytest.mark.parametrize("columns", ["80", "100"])
+def test_a_shipped_machine_is_one_screen_and_says_simulated_first(
+    name: str, columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert main(["probe", "--machine", str(SCENARIOS / f"{name}.json")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"SIMULATED machine ({name}.json): ")
+    assert len(lines) <= 50
+    assert max(map(len, lines)) <= int(columns)
+
+
+def test_a_recording_says_that_it_is_one_and_json_says_it_beside_the_record(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["probe", "--root", str(tree)]) == 0
+    assert capsys.readouterr().out.startswith("Recorded machine (machine): ")
+    assert main(["probe", "--json", "--machine", str(SCENARIOS / "2xpcie-gpu1-gen1.json")]) == 0
+    said = capsys.readouterr()
+    assert msgspec.json.decode(said.out.encode(), type=Machine).gpus
+    assert "SIMULATED" in said.err
+    assert "1 fault shows under load" in said.err
+
+
+def test_this_machine_is_shown_without_a_source(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["probe", "--no-nvml"]) == 0
+    assert not capsys.readouterr().out.startswith(("SIMULATED", "Recorded"))
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -209,6 +209,13 @@ def test_a_machine_and_a_scenario_load_from_json(tmp_path: Path) -> None:
     assert recording.load(tmp_path / "m.json") == Scenario(scenario.machine)
 
 
+def test_a_scenario_without_a_title_gets_its_file_s_name_and_a_recording_none(tmp_path: Path) -> None:
+    (tmp_path / "rack.json").write_bytes(msgspec.json.encode(Scenario(Machine())))
+    (tmp_path / "m.json").write_bytes(msgspec.json.encode(Machine()))
+    assert recording.load(tmp_path / "rack.json").title == "rack"
+    assert recording.load(tmp_path / "m.json").title is None
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -16,6 +16,7 @@ from suite.records.machine import (
     GpuPair,
     LinkState,
     Machine,
+    MemoryModule,
     NumaNode,
     NvLink,
     PcieConfig,
@@ -165,7 +166,10 @@ def test_a_hidden_link_is_said_to_be_unknown() -> None:
         ({"mig": True}, "MIG is on"),
         ({"c2c": True}, "PCIe model does not apply"),
         ({"compute_mode": "prohibited"}, "prohibited"),
-        ({"virtualization": "vgpu"}, "virtual GPU"),
+        ({"virtualization": "vgpu"}, "a virtual GPU: its link belongs to the host"),
+        ({"virtualization": "host_vgpu"}, "it serves virtual GPUs"),
+        ({"power_limit_w": 300.0, "power_default_w": 450.0}, "its power limit is 300 W, its default 450 W"),
+        ({"throttle": ("idle", "hardware thermal slowdown")}, "held down now: hardware thermal slowdown."),
     ],
 )
 def test_what_holds_a_gpu_back_is_remarked(changes: dict[str, object], words: str) -> None:
@@ -242,6 +246,92 @@ def test_a_derived_and_an_unknown_node_are_said_so() -> None:
     assert "GPU 0: firmware names no NUMA node; node 0 follows from its local CPUs." in remarks(found)
     unknown = with_function(machine(), FIRST, numa_node=None)
     assert "GPU 0: neither firmware nor its local CPUs tell its NUMA node." in remarks(unknown)
+
+
+def test_a_speed_that_is_set_below_what_the_link_could_do_is_remarked_by_the_port_that_decides() -> None:
+    port = "0000:12:00.0"
+    found = with_function(machine(), port, config=PcieConfig(target_speed_gts=8.0))
+    said = [r for r in remarks(found) if "LnkCtl2" in r]
+    assert said == ["GPU 0: the port above, 0000:12:00.0, is set to train at Gen3 at most (LnkCtl2), Gen5 is possible."]
+    full = with_function(machine(), port, config=PcieConfig(target_speed_gts=32.0))
+    assert not [r for r in remarks(full) if "LnkCtl2" in r]
+
+
+def test_atomics_that_alone_are_missing_are_said_and_stage_no_copies() -> None:
+    found = machine(2)
+    pairs = (replace(found.pairs[0], p2p_atomics="NS"),)
+    said = [r for r in remarks(replace(found, pairs=pairs)) if "P2P" in r]
+    assert said == ["GPU pair 0-1: no P2P atomics (NS): peer-to-peer access is not supported between these GPUs."]
+    assert "P2P read OK, write OK, atomics NS" in render(replace(found, pairs=pairs))
+
+
+def test_many_gpus_are_named_as_a_range() -> None:
+    found = machine()
+    for gpu in found.gpus:
+        found = with_function(found, gpu.address or "", link=GEN1)
+    assert "GPU 0-7: the link runs Gen1 of Gen5 as found; only a reading under load tells more." in remarks(found)
+
+
+def test_nvlinks_of_a_pair_have_a_version_and_how_many_are_possible() -> None:
+    found = machine(2)
+    links = tuple(NvLink(i, active=i < 12, version=4) for i in range(18))
+    for index in (0, 1):
+        found = with_gpu(found, index, nvlinks=links)
+    found = replace(found, pairs=(replace(found.pairs[0], nvlinks=12),))
+    assert "NV12 of 18 possible, version 4, SYS, P2P OK: GPU pair 0-1" in render(found)
+
+
+def test_what_is_set_on_alike_gpus_is_one_line() -> None:
+    found = machine(2)
+    config = PcieConfig(
+        mps=256, mrrs=512, extended_tags=True, relaxed_ordering=False, aspm="L1", acs_redirect=False, resizable_bar=True
+    )
+    for function_ in found.pci:
+        found = with_function(found, function_.address, config=config)
+    for gpu in found.gpus:
+        found = with_gpu(found, gpu.index, vbios="96.00", power_limit_w=600.0, power_default_w=700.0, mig=False)
+    assert (
+        "GPU 0-1: MPS 256 along the path, MRRS 512, extended tags on, relaxed ordering off, ASPM L1, ACS redirect off, "
+        "resizable BAR there, VBIOS 96.00, MIG off, power limit 600 W (default 700)"
+    ) in render(found, width=200)
+    one = with_function(found, FIRST, config=replace(config, mps=128, autonomous_speed_disabled=True))
+    assert "GPU 0: MPS 128 along the path" in render(one, width=200)
+    assert "autonomous speed changes off" in render(one, width=200)
+
+
+def test_kernel_options_variables_and_memory_modules_are_shown_where_there_are_any() -> None:
+    facts = Environment(kernel_command_line="iommu=pt", variables=(("NCCL_P2P_DISABLE", "1"),))
+    modules = (MemoryModule(32 * GIB, 4800e6, 64),) * 16
+    text = render(replace(machine(), environment=facts, memory_modules=modules))
+    assert "Kernel options: iommu=pt\nVariables: NCCL_P2P_DISABLE=1" in text
+    assert "16 memory modules, 4800 MT/s" in text
+    assert "Kernel options" not in render(machine())
+
+
+def test_what_root_would_add_beyond_pci_is_said_to_an_ordinary_user() -> None:
+    ordinary = replace(machine(), environment=Environment(root=False))
+    assert any("rate of the memory modules" in r and "sudo" in r for r in remarks(ordinary))
+    assert not any("memory modules" in r for r in remarks(replace(machine(), environment=Environment(root=True))))
+
+
+def test_a_machine_that_is_not_this_one_says_so_first() -> None:
+    assert render(machine(), source="SIMULATED machine (x.json): t.").startswith(
+        "SIMULATED machine (x.json): t.\n\n8 GPUs"
+    )
+
+
+def test_a_tree_whose_switches_name_no_root_bus_hangs_below_the_root_ports() -> None:
+    found = machine(2)
+    for function_ in found.pci:
+        if function_.parent:
+            found = with_function(found, function_.address, root_bus=None)
+    roots = [line.text for line in pci_tree.lines(found) if line.state is None]
+    assert roots == ["pci0000:10, NUMA node 0", "pci0000:50, NUMA node 1"]
+
+
+def test_a_slot_is_named_beside_its_port() -> None:
+    found = with_function(machine(2), FIRST, slot="4")
+    assert any("(port 12:00.0, slot 4)" in line.text for line in pci_tree.lines(found))
 
 
 def test_an_empty_machine_renders() -> None:
