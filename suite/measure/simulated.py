@@ -8,12 +8,14 @@ transfers reach, what an operation costs to start, noise, and the scenario's fau
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 from suite.errors import MeasureError, Unavailable
 from suite.measure import simulated_path as path
 from suite.measure.simulated_watch import watch
 from suite.records.case import COLLECTIVES, Placement, Plan, Samples, Transport
+from suite.records.flows import flows
 from suite.records.machine import Machine
 from suite.records.p2p import meaning
 from suite.records.scenario import Scenario
@@ -82,13 +84,13 @@ class SimulatedEngine:
     def _rounds(self, plan: Plan) -> tuple[tuple[float, ...], dict[str, tuple[float, ...]] | None]:
         """Seconds a round, and of each direction or GPU where the plan has several; the slowest one counts."""
         random = Random(f"{self._scenario.seed}/{plan.case}")
-        flows = self._flows(plan)
-        rounds: dict[str, list[float]] = {name: [] for name in flows}
+        times = self._flows(plan)
+        rounds: dict[str, list[float]] = {name: [] for name in times}
         for _ in range(plan.rounds):
-            for name, (least, typical) in flows.items():
+            for name, (least, typical) in times.items():
                 rounds[name].append(max(least, typical * random.gauss(1.0, self._scenario.noise)))
         slowest = tuple(max(one) for one in zip(*rounds.values(), strict=True))
-        return slowest, {name: tuple(times) for name, times in rounds.items()} if len(rounds) > 1 else None
+        return slowest, {name: tuple(taken) for name, taken in rounds.items()} if len(rounds) > 1 else None
 
     def _flows(self, plan: Plan) -> dict[str, tuple[float, float]]:
         """(least possible, typical) seconds of every flow that runs at once, by name."""
@@ -96,15 +98,20 @@ class SimulatedEngine:
             return {f"gpu{gpu}": self._times(plan, plan.operation, gpu) for gpu in plan.gpus}
         if plan.operation in ("both_ways", "link_under_load"):
             return {name: self._times(plan, name) for name in ("host_to_device", "device_to_host")}
+        if plan.operation in ("peer_both_ways", "peer_pattern"):
+            return {f"gpu{a}_gpu{b}": self._times(plan, plan.operation, flow=(a, b)) for a, b in flows(plan)}
         return {plan.operation: self._times(plan, plan.operation)}
 
-    def _times(self, plan: Plan, way: str, gpu: int | None = None) -> tuple[float, float]:
+    def _times(
+        self, plan: Plan, way: str, gpu: int | None = None, flow: tuple[int, int] | None = None
+    ) -> tuple[float, float]:
         if plan.operation.endswith("latency"):
             return 0.0, START["latency"] + path.latency(self._scenario, plan)
         ideal = self._ideal_s(self._machine, plan)
         known = ideal if ideal is not None else plan.bytes / self._fallback(plan)
         efficiency = self._scenario.efficiency or EFFICIENCY.get(plan.operation, OTHERWISE)
-        bound = path.bound_seconds(self._scenario, plan, way, gpu)
+        alone = replace(plan, operation="peer_write", gpus=flow) if flow else plan
+        bound = path.bound_seconds(self._scenario, alone, way, gpu)
         least = max(ideal or 0.0, bound)
         return least, max(known / efficiency, bound) + self._start(plan) + path.latency(self._scenario, plan)
 

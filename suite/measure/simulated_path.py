@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from suite.records.case import COLLECTIVES, Plan
+from suite.records.flows import flows
 from suite.records.machine import Gpu, LinkState, Machine
 from suite.records.path import path_to_root
 from suite.records.scenario import Fault, FaultKind, Scenario
@@ -45,8 +46,19 @@ def matching(scenario: Scenario, plan: Plan, kind: FaultKind) -> Iterator[Fault]
         if fault.kind != kind or fault.group not in (None, plan.case.partition("/")[0]):
             continue
         named = {index for index in (fault.gpu, fault.peer) if index is not None}
-        if named <= set(plan.gpus) and fault.node in (None, plan.memory_node, plan.target_node):
+        if (
+            named <= set(plan.gpus)
+            and _on_its_way(fault, plan)
+            and fault.node in (None, plan.memory_node, plan.target_node)
+        ):
             yield fault
+
+
+def _on_its_way(fault: Fault, plan: Plan) -> bool:
+    """A fault between two GPUs concerns what goes directly from one to the other."""
+    if fault.gpu is None or fault.peer is None or not plan.operation.startswith("peer_"):
+        return True
+    return plan.p2p is not False and any({fault.gpu, fault.peer} == set(flow) for flow in flows(plan))
 
 
 def first(scenario: Scenario, plan: Plan, kind: FaultKind) -> Fault | None:

@@ -200,21 +200,89 @@ def cloud_x8() -> Machine:
 def a6000s() -> Machine:
     """Two workstation cards, one a socket, with NVLink connectors, no bridge, and a waiting server on both."""
     links = tuple(NvLink(i, active=False, version=3) for i in range(4))
-    bare = two_pcie("RTX A6000", 4, nvlinks=links, processes=1, processes_bytes=44 * GIB, memory_free_bytes=4 * GIB)
-    return replace(bare, nodes=tuple(node(n.index, 2, package=0) for n in bare.nodes))
+    return two_pcie("RTX A6000", 4, nvlinks=links, processes=1, processes_bytes=44 * GIB, memory_free_bytes=4 * GIB)
+
+
+def small_bar1() -> Machine:
+    """One Gen4 card of which the firmware maps 256 MiB only."""
+    pci = slot("0000:01:00.0", "0000:00:01.0", link(4, 16), 0)
+    return machine(
+        pci, [card(0, "RTX 3090", pci, "0000:01:00.0", memory_bytes=24 * GIB, bar1_bytes=256 * MIB)], nodes(1, 16)
+    )
+
+
+def nps4() -> Machine:
+    """Two sockets of four NUMA nodes each; GPU0 and GPU1 are on two nodes of the first socket, GPU2 is on the second."""
+    places = (
+        ("0000:01:00.0", "0000:00:01.0", 0),
+        ("0000:41:00.0", "0000:40:01.0", 2),
+        ("0000:81:00.0", "0000:80:01.0", 5),
+    )
+    pci = [f for gpu, root, node_index in places for f in slot(gpu, root, link(4, 16), node_index)]
+    cards = [card(i, "L40S", pci, gpu) for i, (gpu, _, _) in enumerate(places)]
+    return machine(pci, cards, [node(i, 8, cores=8, package=i // 4) for i in range(8)])
+
+
+def h100_nvl() -> Machine:
+    """Two PCIe cards joined by bridges: 12 NVLinks, where the SXM part has 18."""
+    bare = two_pcie("H100 NVL", 5)
+    cards = tuple(
+        replace(
+            gpu,
+            nvlinks=tuple(
+                NvLink(i, active=True, version=4, remote="gpu", remote_address=bare.gpus[1 - gpu.index].address)
+                for i in range(12)
+            ),
+        )
+        for gpu in bare.gpus
+    )
+    return replace(bare, gpus=cards, pairs=(replace(bare.pairs[0], nvlinks=12),))
 
 
 def eight_pcie() -> Machine:
     """Eight Gen5 GPUs below four switches, two switches a socket."""
+    return switched(2)
+
+
+def switched(each: int, redirecting: Sequence[int] = ()) -> Machine:
+    """Gen5 GPUs below four switches, two switches a socket. redirecting: switches whose ports redirect peer traffic."""
     most, pci, addresses = link(5, 16), [], []
     for i, bus in enumerate((0x10, 0x40, 0x80, 0xC0)):
         root, up = f"0000:{bus:02x}:01.0", f"0000:{bus + 1:02x}:00.0"
         pci += [port(root, most, i // 2), port(up, most, i // 2, root, port_type="upstream_port")]
-        for k in range(2):
+        for k in range(each):
             down, gpu = f"0000:{bus + 2:02x}:{k:02x}.0", f"0000:{bus + 3 + k:02x}:00.0"
-            pci += [port(down, most, i // 2, up), endpoint(gpu, down, most, i // 2)]
+            below = port(down, most, i // 2, up)
+            pci += [redirects(below) if i in redirecting else below, endpoint(gpu, down, most, i // 2)]
             addresses.append(gpu)
     return machine(pci, [card(i, "RTX PRO 6000", pci, a) for i, a in enumerate(addresses)], nodes(2, 48))
+
+
+def redirects(one: PciFunction) -> PciFunction:
+    """A port whose ACS settings send peer traffic to the root complex."""
+    return replace(one, config=replace(one.config, acs=("SrcValid", "ReqRedir", "CmpltRedir"), acs_redirect=True))
+
+
+def bridged() -> Machine:
+    """Four workstation cards in two sockets; an NVLink bridge joins the two of each socket."""
+    pci = [
+        f
+        for i, bus in enumerate((0x21, 0x41, 0x81, 0xA1))
+        for f in slot(f"0000:{bus:02x}:00.0", f"0000:{bus - 1:02x}:01.0", link(4, 16), i // 2)
+    ]
+    addresses = [f.address for f in pci if f.class_code == DISPLAY]
+    cards = [
+        card(
+            i,
+            "RTX A6000",
+            pci,
+            a,
+            nvlinks=tuple(NvLink(k, True, 3, "gpu", addresses[i ^ 1], 14.0625e9) for k in range(4)),
+        )
+        for i, a in enumerate(addresses)
+    ]
+    bare = machine(pci, cards, nodes(2))
+    return replace(bare, pairs=tuple(replace(p, nvlinks=4 if p.second == p.first ^ 1 else None) for p in bare.pairs))
 
 
 def nvswitch() -> Machine:
@@ -277,7 +345,29 @@ def scenarios() -> dict[str, Scenario]:
         ),
         "2xa6000": Scenario(a6000s(), title="two A6000 with a waiting server, no NVLink bridge"),
         "2xa6000-gpu1-gen1": Scenario(a6000s(), (GEN1,), title="the same, GPU1 stays at Gen1 under load"),
+        "1xsmall-bar1": Scenario(small_bar1(), title="a card of which 256 MiB are mapped"),
+        "3xnps4": Scenario(nps4(), title="two sockets of four NUMA nodes each; three GPUs on three nodes"),
+        "2xh100-nvl": Scenario(h100_nvl(), title="two PCIe H100 joined by 12 NVLinks"),
         "8xpcie-switches": Scenario(eight_pcie(), title="eight GPUs below four switches, two sockets"),
+        "8xpcie-hung-pair": Scenario(
+            eight_pcie(), (Fault("hang", gpu=2, peer=5, group="peer_copy"),), title="peer copies of GPU2 and GPU5 hang"
+        ),
+        "16xpcie-switches": Scenario(switched(4), title="sixteen GPUs below four switches, two sockets"),
+        "16xpcie-three-faults": Scenario(
+            switched(4, redirecting=(0,)),
+            (
+                *(Fault("pair_capacity", gpu=a, peer=b, rate=9.9e9) for a in range(4) for b in range(a + 1, 4)),
+                Fault("wrong_bytes", gpu=5, peer=9, group="peer_copy"),
+                Fault("pair_capacity", gpu=12, peer=14, rate=20e9),
+            ),
+            title="sixteen GPUs: the first switch redirects, one pair delivers wrong bytes, one is slow",
+        ),
+        "4xnvlink-bridges": Scenario(bridged(), title="four cards in two sockets, an NVLink bridge a socket"),
+        "2xpcie-far-slow": Scenario(
+            pcie,
+            (Fault("pair_capacity", gpu=0, peer=1, rate=37e9),),
+            title="peer copies across the sockets are slower than staged ones, as on many servers",
+        ),
         "8xnvswitch": Scenario(nvswitch(), title="eight SXM GPUs on NVSwitch"),
         "2xc2c": Scenario(
             c2c(),
