@@ -17,7 +17,7 @@ from suite.measure.cuda_buffers import Host, OnDevice
 from suite.measure.cuda_device import Device
 from suite.measure.cuda_runtime import DEVICE_TO_HOST, HOST_TO_DEVICE
 from suite.measure.cuda_session import Placed, Session, current
-from suite.measure.cuda_timing import Sample, Work
+from suite.measure.cuda_timing import Load, Sample, Work
 from suite.measure.cuda_verify import Checker, Pattern, poison_host
 from suite.records.case import Plan
 
@@ -117,16 +117,18 @@ def one_way(session: Session, plan: Plan) -> Answer:
 
 
 def both_ways(session: Session, plan: Plan) -> Answer:
-    """Both directions at once, each measured while the other one outlasts it."""
+    """Both directions at once: by copy engines each measured while the other one outlasts it, by SMs in one kernel."""
     (device, *_), notes = session.begin(plan)
     inward, outward = ways = _both(session, plan, device)
     placed = Placed(plan, inward.host, outward.host)
     for way in ways:
         fill(session, plan, way)
-    to_device, to_host = (w.work(session, plan, s) for w, s in zip(ways, device.streams, strict=True))
-    down, load = cuda_timing.rounds(session.devices, plan, to_device, [to_host])
-    up, _ = cuda_timing.rounds(session.devices, plan, to_host, [to_device])
+    timed = _in_one_kernel if plan.engine == "sm" else _by_two_engines
+    down, up, load = timed(session, plan, device, ways)
     wrong = first_difference(session, plan, ways)
+    how = (
+        "one kernel, its even warps one way, its odd ones the other" if plan.engine == "sm" else "each beside the other"
+    )
     return Answer(
         seconds=tuple(together(a.seconds, b.seconds) for a, b in zip(down, up, strict=False)),
         clock="cuda-event",
@@ -136,12 +138,37 @@ def both_ways(session: Session, plan: Plan) -> Answer:
         directions={TO_DEVICE: tuple(s.seconds for s in down), TO_HOST: tuple(s.seconds for s in up)},
         placement=placed.proof(),
         iterations=load.count,
-        counted=f"{COUNTED}; both directions added",
+        counted=f"{COUNTED}; both directions added; {how}",
         notes=notes
         + inward.host.notes
         + gate_notes((*down, *up), inward.host)
         + both_ways_notes(device, plan, (*down, *up)),
     )
+
+
+Ways = tuple[Direction, Direction]
+Timed = tuple[Sequence[Sample], Sequence[Sample], Load]
+
+
+def _by_two_engines(session: Session, plan: Plan, device: Device, ways: Ways) -> Timed:
+    to_device, to_host = (w.work(session, plan, s) for w, s in zip(ways, device.streams, strict=True))
+    down, load = cuda_timing.rounds(session.devices, plan, to_device, [to_host])
+    up, _ = cuda_timing.rounds(session.devices, plan, to_host, [to_device])
+    return down, up, load
+
+
+def _in_one_kernel(session: Session, plan: Plan, device: Device, ways: Ways) -> Timed:
+    """Each direction's time is the kernel's."""
+    inward, outward = ways
+    read, written = (reachable_by_kernels(device, way.host, plan.bytes) for way in ways)
+    into, back = (inward.device.address, read), (written, outward.device.address)
+    blocks, stream = device.multiprocessors, device.streams[0]
+
+    def queue() -> None:
+        cuda_kernels.copy16_both(session.runtime, into, back, plan.bytes, blocks, stream)
+
+    samples, load = cuda_timing.rounds(session.devices, plan, Work(device, stream, queue))
+    return samples, samples, load
 
 
 def under_load(session: Session, plan: Plan) -> Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-NAMES = ("gate", "copy16", "chase", "ping_pong")
+NAMES = ("gate", "copy16", "copy16_both", "chase", "ping_pong")
 
 SOURCE = r"""
 __device__ unsigned long long now_ns() {
@@ -20,11 +20,12 @@ extern "C" __global__ void gate(volatile unsigned* flag, volatile unsigned* said
     *said = 1;
 }
 
-// Copies n 16-byte words. Every thread keeps DEPTH loads in flight: the way over PCIe is long.
+// Copies 16-byte words first, first + stride, … below n. Every thread keeps DEPTH loads in flight: the way over PCIe is
+// long.
 #define DEPTH 12
-extern "C" __global__ void copy16(uint4* target, const uint4* source, unsigned long long n) {
-    const unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
-    unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
+__device__ __forceinline__ void copy_words(uint4* target, const uint4* source, unsigned long long first,
+                                           unsigned long long stride, unsigned long long n) {
+    unsigned long long i = first;
     for (; i + (DEPTH - 1) * stride < n; i += DEPTH * stride) {
         uint4 word[DEPTH];
         #pragma unroll
@@ -33,6 +34,23 @@ extern "C" __global__ void copy16(uint4* target, const uint4* source, unsigned l
         for (int k = 0; k < DEPTH; ++k) __stcg(target + i + k * stride, word[k]);
     }
     for (; i < n; i += stride) __stcg(target + i, __ldcg(source + i));
+}
+
+// Copies n 16-byte words.
+extern "C" __global__ void copy16(uint4* target, const uint4* source, unsigned long long n) {
+    const unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
+    copy_words(target, source, (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x, stride, n);
+}
+
+// Copies n 16-byte words each way at once: the even warps of every block one way, the odd ones the other. One kernel,
+// since two share the multiprocessors unevenly or run one after the other. blockDim.x: a multiple of 64.
+extern "C" __global__ void copy16_both(uint4* target, const uint4* source, uint4* back_target,
+                                       const uint4* back_source, unsigned long long n) {
+    const unsigned warp = threadIdx.x / 32, half = blockDim.x / 2;
+    const unsigned long long first = (unsigned long long)blockIdx.x * half + warp / 2 * 32 + threadIdx.x % 32;
+    const unsigned long long stride = (unsigned long long)gridDim.x * half;
+    const bool back = warp % 2;
+    copy_words(back ? back_target : target, back ? back_source : source, first, stride, n);
 }
 
 // Follows `loads` dependent pointers from one thread of block `chosen`; the other blocks only take their SMs.

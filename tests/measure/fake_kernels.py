@@ -58,6 +58,12 @@ class FakeKernels:
 
         return run
 
+    def _copy16_both(
+        self, target: int, source: int, back_target: int, back_source: int, words: int
+    ) -> Callable[[float], float]:
+        one, other = self._copy16(target, source, words), self._copy16(back_target, back_source, words)
+        return lambda now: max(one(now), other(now))
+
     def _chase(self, start: int, loads: int, _chosen: int, last: int) -> Callable[[float], float]:
         def run(_now: float) -> float:
             pointer = start

@@ -144,6 +144,31 @@ def test_sm_copies_go_through_the_kernel(cuda: tuple[Session, FakeApi]) -> None:
     assert api.names().count("launch copy16") > 4
 
 
+def test_sm_copies_both_ways_are_one_kernel_whose_time_is_that_of_each_direction(
+    cuda: tuple[Session, FakeApi],
+) -> None:
+    session, api = cuda
+    answer = cuda_copy.measured(session, plan("both_ways", 8 * MIB, engine="sm"))
+    assert "launch copy16" not in api.names()[api.names().index("hostRegister") :]
+    assert api.names().count("launch copy16_both") > 4
+    assert answer.verified is True
+    one = pytest.approx([8 * MIB / 40e9 + fake_cuda.OVERHEAD_S] * 2)
+    assert answer.directions == {"host_to_device": one, "device_to_host": one}
+    assert answer.seconds == one
+
+
+@pytest.mark.parametrize("arrival", [0, 1])
+def test_one_wrong_byte_of_either_direction_of_the_one_kernel_is_found(
+    cuda: tuple[Session, FakeApi], arrival: int
+) -> None:
+    session, api = cuda
+    arrivals = iter(range(10**6))
+    api.corrupt = lambda kind, n: kind == 0 and n == MIB and next(arrivals) % 2 == arrival
+    answer = cuda_copy.measured(session, plan("both_ways", engine="sm"))
+    assert answer.verified is False
+    assert ("device to host" if arrival else "host to device") in (answer.wrong or "")
+
+
 def test_sm_copies_without_nvrtc_are_unavailable_with_the_reason() -> None:
     runtime, _ = fake_kernels.runtime(why_no_kernels="NVRTC is missing")
     with pytest.raises(Unavailable, match="NVRTC is missing"):
