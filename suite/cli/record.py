@@ -20,6 +20,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Writes the recording and says what is in it."""
     count = recording.record(arguments.file, nvml=not arguments.no_nvml, timeout_s=arguments.timeout)
     size = arguments.file.stat().st_size / 1024
-    print(f"{arguments.file}: {count} files, {size:.0f} KiB, without serial numbers, UUIDs, addresses and host names.")
+    print(f"{arguments.file}: {count} files, {size:.0f} KiB, without serials, UUIDs, network addresses, host names.")
     print(f"Look at it with: lanecheck probe --machine {arguments.file}")
     return 0

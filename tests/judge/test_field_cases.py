@@ -223,7 +223,7 @@ def test_19_the_workstation_at_idle_is_not_called_faulty() -> None:
     found = findings(whole)
     assert "FAIL" not in {f.status for f in found}
     assert {"link_idle_only", "nvlink_no_bridge", "resident_process"} <= {f.cause for f in found}
-    assert where(machine, 0, 1) == "different NUMA nodes"
+    assert where(machine, 0, 1) == "different sockets"
 
 
 def test_19_the_workstation_with_gen1_under_load_is_called_so_first() -> None:

@@ -212,7 +212,7 @@ def small_bar1() -> Machine:
 
 
 def nps4() -> Machine:
-    """Two sockets of four NUMA nodes each; GPU0 and GPU1 are on two nodes of the first socket, GPU2 is on the second."""
+    """Two sockets of four NUMA nodes each; GPU0 and GPU1 are on two nodes of one socket, GPU2 is on the other."""
     places = (
         ("0000:01:00.0", "0000:00:01.0", 0),
         ("0000:41:00.0", "0000:40:01.0", 2),
@@ -345,6 +345,9 @@ def scenarios() -> dict[str, Scenario]:
         ),
         "2xa6000": Scenario(a6000s(), title="two A6000 with a waiting server, no NVLink bridge"),
         "2xa6000-gpu1-gen1": Scenario(a6000s(), (GEN1,), title="the same, GPU1 stays at Gen1 under load"),
+        "1xsmall-bar1": Scenario(small_bar1(), title="a card of which 256 MiB are mapped"),
+        "3xnps4": Scenario(nps4(), title="two sockets of four NUMA nodes each; three GPUs on three nodes"),
+        "2xh100-nvl": Scenario(h100_nvl(), title="two PCIe H100 joined by 12 NVLinks"),
         "1xsmall-bar1": Scenario(small_bar1(), title="a card of which 256 MiB are mapped"),
         "3xnps4": Scenario(nps4(), title="two sockets of four NUMA nodes each; three GPUs on three nodes"),
         "2xh100-nvl": Scenario(h100_nvl(), title="two PCIe H100 joined by 12 NVLinks"),
