@@ -348,9 +348,6 @@ def scenarios() -> dict[str, Scenario]:
         "1xsmall-bar1": Scenario(small_bar1(), title="a card of which 256 MiB are mapped"),
         "3xnps4": Scenario(nps4(), title="two sockets of four NUMA nodes each; three GPUs on three nodes"),
         "2xh100-nvl": Scenario(h100_nvl(), title="two PCIe H100 joined by 12 NVLinks"),
-        "1xsmall-bar1": Scenario(small_bar1(), title="a card of which 256 MiB are mapped"),
-        "3xnps4": Scenario(nps4(), title="two sockets of four NUMA nodes each; three GPUs on three nodes"),
-        "2xh100-nvl": Scenario(h100_nvl(), title="two PCIe H100 joined by 12 NVLinks"),
         "8xpcie-switches": Scenario(eight_pcie(), title="eight GPUs below four switches, two sockets"),
         "8xpcie-hung-pair": Scenario(
             eight_pcie(), (Fault("hang", gpu=2, peer=5, group="peer_copy"),), title="peer copies of GPU2 and GPU5 hang"
