@@ -11,8 +11,9 @@ from suite.report.pci_tree import Line, coloured, lines
 from suite.report.remarks import pair_names, ranges, remarks
 from suite.units import GIB, format_bytes
 
-# Columns of the GPU table in the order in which a narrow terminal loses them; the tree shows the address again.
-_LEAST = ("BAR1", "power", "used by", "address", "state")
+# Columns in the order in which a narrow terminal loses them; the tree shows a GPU's address again.
+_LEAST_OF_GPUS = ("BAR1", "power", "used by", "address", "state")
+_LEAST_OF_NODES = ("free", "distances")
 
 
 def render(machine: Machine, *, width: int = 100, colour: bool = False, source: str | None = None) -> str:
@@ -21,11 +22,11 @@ def render(machine: Machine, *, width: int = 100, colour: bool = False, source: 
     blocks = [
         _wrapped("", source, width) if source else [],
         _heading(machine, width),
-        _table(_fitting(_gpu_rows(machine), width)),
+        _table(_fitting(_gpu_rows(machine), _LEAST_OF_GPUS, width)),
         _pairs(machine),
         [_tree_line(line, colour, width) for line in lines(machine)],
         [line for text in gpu_facts.lines(machine) for line in _wrapped("", text, width)],
-        _table(_node_rows(machine)),
+        _table(_fitting(_node_rows(machine), _LEAST_OF_NODES, width)),
         [*_wrapped("Software: ", _software(machine), width), *_settings(machine, width)],
         [line for sentence in remarks(machine) for line in _wrapped("- ", sentence, width)],
     ]
@@ -188,9 +189,9 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def _fitting(rows: list[list[str]], width: int) -> list[list[str]]:
+def _fitting(rows: list[list[str]], least: Sequence[str], width: int) -> list[list[str]]:
     """Without the columns that matter least, until the rest fits."""
-    for name in _LEAST:
+    for name in least:
         lines = _table(rows)
         if not lines or max(map(len, lines)) <= width:
             break

@@ -96,6 +96,14 @@ def test_no_line_is_wider_than_asked_for(width: int) -> None:
     assert max(map(len, render(found, width=width).splitlines())) <= width
 
 
+def test_a_narrow_page_loses_distances_before_it_loses_whose_gpus_a_node_has() -> None:
+    nodes = tuple(NumaNode(i, (i,), distances=(10, *[21] * 15), packages=(0,)) for i in range(16))
+    found = replace(machine(2), nodes=nodes)
+    assert "distances" not in render(found, width=60)
+    assert "GPUs" in next(line for line in render(found, width=60).splitlines() if line.startswith("NUMA node "))
+    assert "distances" in render(found, width=140)
+
+
 def test_plain_text_has_no_colour_codes_and_colours_change_nothing_else() -> None:
     found = with_function(machine(), FIRST, link=GEN1)
     plain, coloured = render(found, width=100), render(found, width=100, colour=True)
