@@ -1,46 +1,31 @@
-"""A manifest: what a fleet's owner says is right for this machine. It decides where the machine alone cannot."""
+"""Manifests as text: read, written, and drafted from a machine."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import fields
+from typing import Any
 
 import msgspec
 
 from suite.errors import PlanError
-from suite.records.machine import LinkState, Machine
+from suite.judge.pcie import WIDTHS
+from suite.records.expect import Expectations, ExpectedGpu
+from suite.records.machine import GENERATION_GTS, Machine
+
+_DRAFTS = "`lanecheck probe --write-expect` drafts one"
 
 
-@dataclass(frozen=True)
-class ExpectedGpu:
-    """One GPU's own link under load and its NUMA node; what is None is not checked."""
-
-    speed_gts: float | None = None
-    width: int | None = None
-    numa_node: int | None = None
-
-    @property
-    def link(self) -> LinkState:
-        """The link that is expected."""
-        return LinkState(self.speed_gts, self.width)
-
-
-@dataclass(frozen=True)
-class Expectations:
-    """gpus: by PCI address. floors: the least bandwidth by case, bytes per second."""
-
-    gpus: dict[str, ExpectedGpu] = field(default_factory=dict)
-    floors: dict[str, float] = field(default_factory=dict)
-
-
-NOTHING = Expectations()
-
-
-def read(text: str) -> Expectations:
+def read(text: str | bytes) -> Expectations:
     """A manifest from its JSON text. Raises PlanError with one sentence that names the place."""
     try:
-        return msgspec.json.decode(text, type=Expectations)
+        plain = msgspec.json.decode(text)
+        found = msgspec.convert(plain, Expectations)
     except msgspec.MsgspecError as error:
-        raise PlanError(f"the manifest cannot be read: {error}; `lanecheck probe --write-expect` drafts one") from error
+        raise PlanError(f"the manifest cannot be read: {error}; {_DRAFTS}") from error
+    wrong = _misspelt(plain) or _impossible(found)
+    if wrong:
+        raise PlanError(f"the manifest cannot be read: {wrong}; {_DRAFTS}")
+    return found
 
 
 def write(expectations: Expectations) -> str:
@@ -57,3 +42,26 @@ def draft(machine: Machine) -> Expectations:
             if gpu.address is not None
         }
     )
+
+
+def _misspelt(plain: dict[str, Any]) -> str | None:
+    """A name that means nothing: left unsaid, it would check nothing and look as if it did."""
+    places: list[tuple[str, dict[str, Any], type[Any]]] = [("", plain, Expectations)]
+    places += [(f" of {key}", gpu, ExpectedGpu) for key, gpu in plain.get("gpus", {}).items()]
+    for place, found, kind in places:
+        known = [one.name for one in fields(kind)]
+        odd = next((name for name in found if name not in known), None)
+        if odd is not None:
+            return f"{odd!r}{place} is not one of {', '.join(known)}"
+    return None
+
+
+def _impossible(found: Expectations) -> str | None:
+    for key, gpu in found.gpus.items():
+        if gpu.speed_gts not in (None, *GENERATION_GTS.values()):
+            speeds = ", ".join(f"{speed:g}" for speed in GENERATION_GTS.values())
+            return f"speed_gts of {key} is {gpu.speed_gts:g}, no speed of PCI Express ({speeds} GT/s)"
+        if gpu.width not in (None, *WIDTHS):
+            return f"width of {key} is {gpu.width}, no width of PCI Express ({', '.join(map(str, WIDTHS))})"
+    bad = next((case for case, floor in found.floors.items() if floor <= 0), None)
+    return f"the floor of {bad} is not above 0 (bytes per second)" if bad is not None else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from suite.judge.expect import NOTHING, Expectations
+from suite.judge import thresholds
 from suite.judge.machine import of_machine
 from suite.judge.view import gpu_words
 from suite.records.run import STATUSES, Finding, Result, Run, Status, Verdict
@@ -38,13 +38,14 @@ _TROUBLE: tuple[Status, ...] = ("FAIL", "WARN", "INDETERMINATE")
 _SAID = ("platform_limited", "upstream_hop_narrower", "shared_uplink")
 
 
-def findings(run: Run, expected: Expectations = NOTHING) -> tuple[Finding, ...]:
+def findings(run: Run) -> tuple[Finding, ...]:
     """What is wrong or worth knowing, gravest first; each case is explained by one finding at most."""
     troubled = [r for r in run.results if r.verdict is not None and r.verdict.status in _TROUBLE]
     grouped = [_finding(group, len(troubled)) for group in _groups(troubled)]
     passing = [r for r in run.results if r.verdict is not None and r.verdict.cause in _SAID]
     said = [_finding(group, 0) for group in _by_subject(passing)]
-    return tuple(sorted([*grouped, *said, *of_machine(run.machine, expected=expected)], key=_gravity))
+    shown = of_machine(run.machine, thresholds.of(run.thresholds), run.expected)
+    return tuple(sorted([*grouped, *said, *shown], key=_gravity))
 
 
 def headline(run: Run, found: Sequence[Finding]) -> str:
@@ -177,8 +178,8 @@ def _subject(group: Sequence[Result]) -> str:
     """The GPUs of the root's own cases, else their node."""
     cause = _cause(_spokesman(group))
     own = [r for r in group if _cause(r) == cause]
-    alone = [r for r in own if len(r.gpus) == 1] or own
-    gpus = sorted({g for r in alone for g in r.gpus})
+    fewest = min(len(r.gpus) for r in own)
+    gpus = sorted({g for r in own if len(r.gpus) == fewest for g in r.gpus})
     if gpus:
         return gpu_words(gpus)
     nodes = sorted({r.memory_node for r in own if r.memory_node is not None})

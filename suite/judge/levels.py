@@ -66,7 +66,7 @@ def above_ceiling(view: View) -> Verdict | None:
 
 def below_floor(view: View) -> Verdict | None:
     """Below the least that the manifest allows for this case, whatever the limit is."""
-    floor_, bandwidth = view.expected.floors.get(view.result.case), view.result.bandwidth
+    floor_, bandwidth = view.expected.floor(view.result.case), view.result.bandwidth
     if floor_ is None or bandwidth is None or bandwidth >= floor_:
         return None
     return say("below_floor", *spread_note(view), who=view.who, measured=view.measured, floor=format_bandwidth(floor_))

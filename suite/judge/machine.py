@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from suite.judge.expect import NOTHING, Expectations
 from suite.judge.peers import redirecting_ports
 from suite.judge.thresholds import DEFAULT, Thresholds
 from suite.judge.view import gpu_words, say
+from suite.records.expect import NOTHING, Expectations, slot
 from suite.records.machine import Gpu, Machine
 from suite.records.run import Finding, Verdict
 from suite.units import GIB, KIB, MIB, format_bytes
@@ -38,13 +38,13 @@ def as_finding(subject: str, verdict: Verdict, cases: tuple[str, ...] = ()) -> F
 
 
 def _manifest(machine: Machine, expected: Expectations) -> Iterator[Finding]:
-    for address, wanted in expected.gpus.items():
-        gpu = next((g for g in machine.gpus if g.address == address), None)
+    for key, wanted in expected.gpus.items():
+        gpu = next((g for g in machine.gpus if key in (g.address, slot(machine, g))), None)
         found = "no GPU is there" if gpu is None else f"it is on NUMA node {gpu.numa_node}"
         if gpu is None or wanted.numa_node not in (None, gpu.numa_node):
             node = "one" if wanted.numa_node is None else f"one on node {wanted.numa_node}"
-            who = f"GPU{gpu.index}" if gpu else address
-            yield as_finding(who, say("numa_not_as_expected", who=address, found=found, expected=node))
+            who = f"GPU{gpu.index}" if gpu else key
+            yield as_finding(who, say("numa_not_as_expected", who=key, found=found, expected=node))
 
 
 def _each_gpu(machine: Machine, rule: Callable[[Gpu], Verdict | None]) -> Iterator[Finding]:

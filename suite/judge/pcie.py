@@ -7,6 +7,8 @@ from suite.records.machine import GENERATION_GTS, LinkState
 # Share of the line rate that is payload: 8b/10b up to 5 GT/s, 128/130 from 8 GT/s, 236/256 in flits (PCI Express Base
 # Specification 6.0, sections 4.2.1 to 4.2.3).
 ENCODING = {1: 0.8, 2: 0.8, 3: 128 / 130, 4: 128 / 130, 5: 128 / 130, 6: 236 / 256, 7: 236 / 256}
+# Link widths, lanes (PCI Express Base Specification, Link Capabilities: Maximum Link Width).
+WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 # Of the line rate: what copies reach, from 0.80 of the ceiling at an MPS of 128 to all of it at 512.
 LIKE = (0.80 * 128 / 152, 512 / 532)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from suite.judge import collectives, copies, failures, levels, links, memory, peers
-from suite.judge.expect import NOTHING, Expectations
 from suite.judge.thresholds import DEFAULT, Thresholds
 from suite.judge.view import View
 from suite.records.case import COLLECTIVES, LATENCIES, Operation
+from suite.records.expect import NOTHING, Expectations
 from suite.records.machine import Machine
 from suite.records.run import Result, Verdict
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -16,7 +17,7 @@ def _threshold(default: Any, unit: str, reason: str, source: str) -> Any:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """What the rules compare with, fractions of 1. To override: `dataclasses.replace(Thresholds(), name=value)`."""
+    """What the rules compare with, fractions of 1. To override some: `of`."""
 
     above_ceiling: float = _threshold(
         1.02,
@@ -175,21 +176,37 @@ class Thresholds:
 DEFAULT = Thresholds()
 
 
-def overridden(given: Mapping[str, str], thresholds: Thresholds = DEFAULT) -> Thresholds:
-    """Thresholds with the values of a settings file, by name. Raises PlanError for a name or a value that cannot be."""
-    values: dict[str, Any] = {}
-    for name, text in given.items():
-        current = getattr(thresholds, name, None)
-        if current is None:
-            known = ", ".join(one.name for one in fields(thresholds))
-            raise PlanError(f"{name!r} is no threshold: choose from {known}")
-        try:
-            values[name] = type(current)(text)
-        except ValueError as error:
-            raise PlanError(f"threshold {name} = {text!r} is not a number") from error
-        if not values[name] >= 0:
-            raise PlanError(f"threshold {name} = {text!r} is below 0")
-    return replace(thresholds, **values)
+def parse(lines: Sequence[str]) -> dict[str, float]:
+    """Overrides from a settings file, 'name = value' a line. Raises PlanError for what cannot be a threshold."""
+    found: dict[str, float] = {}
+    for line in lines:
+        name, sign, text = (part.strip() for part in line.partition("="))
+        if not sign:
+            raise PlanError(f"{line!r} sets no threshold: write NAME = VALUE")
+        found[name] = _value(name, text)
+    return found
+
+
+def of(overrides: Mapping[str, float]) -> Thresholds:
+    """The thresholds with some of them overridden. Names that only a newer lanecheck knows are left out."""
+    known = {one.name for one in fields(Thresholds)}
+    values: dict[str, Any] = {name: value for name, value in overrides.items() if name in known}
+    return replace(DEFAULT, **values)
+
+
+def _value(name: str, text: str) -> float:
+    default = getattr(DEFAULT, name, None)
+    if default is None:
+        known = ", ".join(one.name for one in fields(Thresholds))
+        raise PlanError(f"{name!r} is no threshold: choose from {known}")
+    try:
+        value = int(text) if isinstance(default, int) else float(text)
+    except ValueError as error:
+        kind = "whole number" if isinstance(default, int) else "number"
+        raise PlanError(f"threshold {name} = {text!r} is not a {kind}") from error
+    if not 0 <= value < math.inf:
+        raise PlanError(f"threshold {name} = {text!r} must be 0 or more, and finite")
+    return value
 
 
 def table(thresholds: Thresholds) -> Iterator[tuple[str, str, str, str]]:

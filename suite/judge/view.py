@@ -8,9 +8,9 @@ from statistics import median, quantiles
 from typing import Any
 
 from suite.judge.catalogue import CAUSES
-from suite.judge.expect import NOTHING, Expectations, ExpectedGpu
 from suite.judge.thresholds import DEFAULT, Thresholds
 from suite.records.case import LinkWatch
+from suite.records.expect import NOTHING, Expectations, ExpectedGpu
 from suite.records.machine import Gpu, Machine
 from suite.records.run import Result, Verdict
 from suite.units import format_bandwidth
@@ -67,7 +67,7 @@ class View:
 
     def manifest(self, gpu: Gpu) -> ExpectedGpu | None:
         """What the manifest says of a GPU."""
-        return self.expected.gpus.get(gpu.address) if gpu.address else None
+        return self.expected.of(self.machine, gpu)
 
     def watch(self, gpu: int) -> LinkWatch | None:
         """The link watch of a GPU: the case's own, else the latest one before it."""

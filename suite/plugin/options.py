@@ -36,7 +36,10 @@ def add(parser: pytest.Parser) -> None:
     group.addoption("--strict-verdicts", action="store_true", help="WARN and INDETERMINATE fail too")
     group.addoption("--report-dir", type=Path, metavar="DIR", help="where runs go. Default: reports/")
     group.addoption("--machine", type=Path, metavar="FILE", help="a recorded or simulated machine in place of this one")
+    group.addoption("--expect", type=Path, metavar="FILE", help="a manifest that says what is right for this machine")
     group.addoption("--host-name", action="store_true", help="record this machine's host name")
+    help_text = "thresholds of the verdicts that differ from docs/verdicts.md, one NAME = VALUE a line"
+    parser.addini("lanecheck_thresholds", help_text, type="linelist", default=[])
 
 
 def settings(config: pytest.Config) -> Settings:

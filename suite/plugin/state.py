@@ -15,6 +15,7 @@ from suite.errors import SuiteError
 from suite.plan.peers import Representatives
 from suite.plugin import options
 from suite.plugin.replay import Clock
+from suite.records.expect import NOTHING, Expectations
 from suite.records.machine import Machine
 from suite.records.run import Settings
 from suite.records.scenario import Scenario
@@ -36,6 +37,8 @@ class State:
     strict: bool = False
     host_name: bool = False
     scenario: Scenario | None = None
+    expected: Expectations = NOTHING
+    thresholds: dict[str, float] = field(default_factory=dict)
     clock: Clock = field(default_factory=Clock)
     planned: int = 0
     session: Session | None = None
@@ -76,8 +79,9 @@ class State:
                 folder = pipeline.new_folder(self.base)
                 engine = pipeline.engine_for(self.scenario, folder)
                 self.session = pipeline.Session(
-                    self.machine(), self.settings, engine, folder, self.planned, self.simulated
-                )
+                    self.machine(), self.settings, engine, folder, self.planned, self.simulated,
+                    expected=self.expected, overrides=self.thresholds,
+                )  # fmt: skip
             except SuiteError as error:
                 pytest.exit(str(error), returncode=EXIT_USAGE)
             self._sigterm = catch_sigterm()
@@ -103,6 +107,8 @@ def configure(config: pytest.Config) -> State:
         strict=config.getoption("strict_verdicts"),
         host_name=config.getoption("host_name"),
         scenario=_scenario(path) if path else None,
+        expected=_manifest(config.getoption("expect")),
+        thresholds=_thresholds(config.getini("lanecheck_thresholds")),
     )
     if path:
         config.stash[KEY].machine()
@@ -139,6 +145,28 @@ def _probe(host_name: bool) -> Machine:
     except SuiteError as error:
         raise pytest.UsageError(str(error)) from error
     return replace(machine, host_name=platform.node()) if host_name else machine
+
+
+def _manifest(path: Path | None) -> Expectations:
+    from suite.judge import expect
+
+    if path is None:
+        return NOTHING
+    try:
+        return expect.read(path.read_bytes())
+    except OSError as error:
+        raise pytest.UsageError(f"--expect {path}: cannot be read ({error.strerror})") from error
+    except SuiteError as error:
+        raise pytest.UsageError(f"--expect {path}: {error}") from error
+
+
+def _thresholds(lines: list[str]) -> dict[str, float]:
+    from suite.judge import thresholds
+
+    try:
+        return thresholds.parse(lines)
+    except SuiteError as error:
+        raise pytest.UsageError(f"lanecheck_thresholds: {error}") from error
 
 
 def _scenario(path: Path) -> Scenario:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from suite.errors import FailureKind
 from suite.records.case import Backend, Clock, Engine, LinkWatch, Operation, Placement, Transport
+from suite.records.expect import NOTHING, Expectations
 from suite.records.machine import Basis, Machine
 
 SCHEMA = 1
@@ -137,7 +138,8 @@ class Finding:
 @dataclass(frozen=True)
 class Run:
     """A run, whole or so far. started: UTC, ISO 8601. complete: every planned case ended. notes: what a reader of its
-    files could not read, in sentences."""
+    files could not read, in sentences. expected, thresholds: the manifest that judged it, and the thresholds that
+    were given, by name."""
 
     machine: Machine
     settings: Settings
@@ -149,3 +151,5 @@ class Run:
     lanecheck: str | None = None
     schema: int = SCHEMA
     notes: tuple[str, ...] = ()
+    expected: Expectations = NOTHING
+    thresholds: dict[str, float] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 from suite import __version__
 from suite.errors import MeasureError, Unavailable
 from suite.judge import findings as judge_findings
-from suite.judge import rules
+from suite.judge import rules, thresholds
 from suite.limits import case as limits_case
 from suite.measure.engine import Engine
 from suite.measure.simulated import SimulatedEngine
@@ -20,8 +20,9 @@ from suite.probe import link as probe_link
 from suite.probe import machine as probe_machine
 from suite.probe import recording
 from suite.records.case import Plan, Samples
+from suite.records.expect import NOTHING, Expectations
 from suite.records.machine import Machine
-from suite.records.run import Failure, Finding, Result, Run, Settings
+from suite.records.run import Failure, Finding, Result, Run, Settings, Verdict
 from suite.records.scenario import Scenario
 from suite.report import markdown
 from suite.session import assemble
@@ -61,8 +62,18 @@ class Session:
     """One run: measures plans one by one, judges each, and has it on disk before the next one starts."""
 
     def __init__(
-        self, machine: Machine, settings: Settings, engine: Engine, folder: Path, planned: int, simulated: bool
+        self,
+        machine: Machine,
+        settings: Settings,
+        engine: Engine,
+        folder: Path,
+        planned: int,
+        simulated: bool,
+        *,
+        expected: Expectations = NOTHING,
+        overrides: Mapping[str, float] | None = None,
     ) -> None:
+        """expected: the manifest. overrides: thresholds by name."""
         self.folder = folder
         self.results: list[Result] = []
         self._engine = engine
@@ -73,7 +84,10 @@ class Session:
             simulated=simulated,
             started=datetime.now(UTC).isoformat(timespec="seconds"),
             lanecheck=__version__,
+            expected=expected,
+            thresholds=dict(overrides or {}),
         )
+        self._thresholds = thresholds.of(self._header.thresholds)
         self._journal = Journal(folder, self._header)
         self._checkpoint()
 
@@ -89,7 +103,7 @@ class Session:
         if why is not None:
             return self.keep(replace(measured, verdict=rules.unavailable(measured, self.machine, self.results, why)))
         limited = assemble.with_limits(measured, limits_case.of(self.machine, plan, samples, self.results))
-        return self.keep(replace(limited, verdict=rules.judge(limited, self.machine, self.results)))
+        return self.keep(replace(limited, verdict=self._judge(limited)))
 
     def keep(self, result: Result) -> Result:
         """Writes a result to the journal, and the readable files when they are 2 s old."""
@@ -115,6 +129,9 @@ class Session:
         write(self.folder, run)
         write_page(self.folder, run)
         return run
+
+    def _judge(self, limited: Result) -> Verdict:
+        return rules.judge(limited, self.machine, self.results, self._thresholds, self._header.expected)
 
     def _measure(self, plan: Plan) -> tuple[Samples | None, Failure | None, str | None]:
         try:

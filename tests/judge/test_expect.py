@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from suite.errors import PlanError
-from suite.judge.expect import Expectations, ExpectedGpu, draft, read, write
+from suite.judge.expect import draft, read, write
 from suite.judge.findings import findings
 from suite.judge.rules import judge
-from suite.judge.thresholds import overridden
+from suite.judge.thresholds import DEFAULT, of, parse
+from suite.records.expect import Expectations, ExpectedGpu
 from suite.records.machine import LinkState
-from suite.records.run import Result, Run, Settings
+from suite.records.run import Finding, Result, Run, Settings
 from tests.data.machines import build
 from tests.judge.small import limits, link, result, under_load
 
@@ -51,14 +52,26 @@ def test_a_case_below_its_floor_fails_whatever_the_limit_is() -> None:
     assert cause(case, Expectations(floors={"host_copy/x": 52e9})) == "below_floor"
     assert cause(case, Expectations(floors={"host_copy/x": 49e9})) == "healthy"
     assert cause(case, Expectations(floors={"host_copy/other": 52e9})) == "healthy"
+    assert cause(case, Expectations(floors={"host_copy/*": 52e9})) == "below_floor"
+    assert cause(case, Expectations(floors={"host_copy/*": 52e9, "host_copy/x": 49e9})) == "healthy"
+
+
+def test_a_slot_can_stand_for_the_address_of_the_card_in_it() -> None:
+    pci = tuple(replace(f, slot="3") if f.parent is None else f for f in ONE.pci[:2])
+    slotted = replace(ONE, pci=pci)
+    narrow = Expectations({"3": ExpectedGpu(32.0, 8)})
+    assert judge(under_load(link(5, 8)), slotted, (), expected=narrow).cause == "as_expected"
+    assert not findings(Run(slotted, Settings(), expected=narrow))
 
 
 def test_a_gpu_on_another_node_or_missing_is_a_finding() -> None:
-    run = Run(ONE, Settings())
-    assert not findings(run, expecting(None, None, numa_node=0))
-    moved = findings(run, expecting(None, None, numa_node=1))
+    def found(expected: Expectations) -> tuple[Finding, ...]:
+        return findings(Run(ONE, Settings(), expected=expected))
+
+    assert not found(expecting(None, None, numa_node=0))
+    moved = found(expecting(None, None, numa_node=1))
     assert [(f.status, f.cause, f.subject) for f in moved] == [("FAIL", "numa_not_as_expected", "GPU0")]
-    missing = findings(run, Expectations({"0000:ff:00.0": ExpectedGpu()}))
+    missing = found(Expectations({"0000:ff:00.0": ExpectedGpu()}))
     assert "no GPU is there" in missing[0].sentence
 
 
@@ -66,25 +79,52 @@ def test_a_draft_of_a_machine_in_order_reads_back_and_finds_nothing() -> None:
     drafted = draft(ONE)
     assert read(write(drafted)) == drafted
     assert drafted.gpus[GPU0] == ExpectedGpu(32.0, 16, 0)
-    assert not findings(Run(ONE, Settings()), drafted)
+    assert not findings(Run(ONE, Settings(), expected=drafted))
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"gpus": {"0000:21:00.0": {"width": "wide"}}}'])
-def test_a_manifest_that_cannot_be_read_is_one_sentence(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "truncated"),
+        ("[]", "Expected `object`"),
+        ('{"gpus": {"0000:21:00.0": {"width": "wide"}}}', "Expected `int"),
+        ('{"gpus": {"0000:21:00.0": {"widht": 8}}}', "'widht' of 0000:21:00.0 is not one of speed_gts, width"),
+        ('{"floor": {}}', "'floor' is not one of gpus, floors"),
+        ('{"gpus": {"4": {"speed_gts": 4}}}', "no speed of PCI Express"),
+        ('{"gpus": {"4": {"width": 9}}}', "no width of PCI Express"),
+        ('{"floors": {"host_copy/x": -1}}', "not above 0"),
+    ],
+)
+def test_a_manifest_that_cannot_be_read_is_one_sentence(text: str, said: str) -> None:
     with pytest.raises(PlanError, match="manifest cannot be read") as caught:
         read(text)
+    assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_thresholds_are_overridden_by_name() -> None:
-    assert overridden({"spread": "0.2", "samples": "5"}).spread == 0.2
-    assert overridden({"samples": "5"}).samples == 5
+    assert parse(["spread = 0.2", "samples=5"]) == {"spread": 0.2, "samples": 5}
+    assert of({"spread": 0.2}) == replace(DEFAULT, spread=0.2)
+    assert of({"of_a_later_version": 0.2}) == DEFAULT
+
+
+def test_thresholds_of_the_run_hold_for_findings_of_the_machine_too() -> None:
+    small = replace(ONE, gpus=(replace(ONE.gpus[0], bar1_bytes=ONE.gpus[0].memory_bytes // 4),))
+    assert [f.cause for f in findings(Run(small, Settings()))] == ["small_bar1"]
+    assert not findings(Run(small, Settings(), thresholds={"bar1_fraction": 0.2}))
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [({"sprad": "0.2"}, "choose from"), ({"spread": "much"}, "not a number"), ({"spread": "-1"}, "below 0")],
+    [
+        ("sprad = 0.2", "choose from"),
+        ("spread = much", "not a number"),
+        ("samples = 2.5", "not a whole number"),
+        ("spread = -1", "0 or more"),
+        ("spread = nan", "0 or more"),
+        ("spread", "NAME = VALUE"),
+    ],
 )
-def test_a_bad_threshold_is_one_sentence(given: dict[str, str], said: str) -> None:
+def test_a_bad_threshold_is_one_sentence(given: str, said: str) -> None:
     with pytest.raises(PlanError, match=said):
-        overridden(given)
+        parse([given])
