@@ -104,7 +104,7 @@ def _sweep_size(_machine: Machine, settings: Settings) -> Values | str:
     if settings.sizes or settings.effort == "full":
         sizes: Sequence[int] = copy_sizes(settings)
     else:
-        sizes = (4 * KIB, 256 * KIB, 4 * MIB, 256 * MIB)
+        sizes = (4 * KIB, 256 * KIB, 4 * MIB, 64 * MIB)
     found: Values = [(size, format_bytes(size)) for size in sizes if size != pair_size(settings)]
     return found or "no other size was asked for"
 
