@@ -84,10 +84,12 @@ def redirecting_ports(machine: Machine, gpus: tuple[int, ...]) -> list[str]:
 
 
 def _is_staged(other: Result, result: Result) -> bool:
-    """The same copy through host memory: a staging case, or the peer copy with access switched off."""
+    """The same copy through host memory: a staging case, or the peer copy with access switched off. Both are made by
+    copy engines, which larger packets make faster than a kernel: they say nothing of a kernel's copy."""
     same = other.gpus == result.gpus and other.bytes == result.bytes and other.verified is not False
     off = other.operation == result.operation and other.p2p is False
-    return same and (off or (other.operation == "staging" and result.operation in ("peer_write", "peer_read")))
+    staged = off or (other.operation == "staging" and result.operation in ("peer_write", "peer_read"))
+    return same and staged and other.engine == result.engine
 
 
 def _hint(view: View) -> str:
