@@ -46,9 +46,10 @@ def represented(case: str, operation: Operation, gpus: tuple[int, ...], other: s
     return Result(case, operation, 0, gpus=gpus, represented_by=other, verdict=verdict)
 
 
-def unavailable(case: str, operation: Operation, reason: str) -> Result:
-    """The result of a group that cannot be measured here."""
-    return Result(case, operation, 0, verdict=Verdict("UNAVAILABLE", "unavailable", (reason,)))
+def unavailable(case: str, operation: Operation | None, reason: str) -> Result:
+    """The result of a group that cannot be measured here. operation: None where it is an axis of the benchmark, which
+    has no values here either; a result must have one, and only copies between GPUs have such an axis."""
+    return Result(case, operation or "peer_write", 0, verdict=Verdict("UNAVAILABLE", "unavailable", (reason,)))
 
 
 def host_memory_bytes(machine: Machine, nodes: tuple[int, ...]) -> int:

@@ -79,3 +79,7 @@ def test_an_unavailable_group_keeps_its_reason() -> None:
     result = cases.unavailable("peer_copy/write", "peer_write", "needs two GPUs")
     assert result.verdict is not None
     assert (result.verdict.status, result.verdict.evidence) == ("UNAVAILABLE", ("needs two GPUs",))
+
+
+def test_an_unavailable_group_has_an_operation_even_where_that_is_an_axis_without_values() -> None:
+    assert cases.unavailable("peer_copy/direct", None, "needs two GPUs").operation == "peer_write"

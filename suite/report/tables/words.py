@@ -43,8 +43,8 @@ _OPERATIONS: dict[Operation, str] = {
 
 
 def operation(name: Operation) -> str:
-    """An operation in words."""
-    return _OPERATIONS.get(name, name.replace("_", " "))
+    """An operation in words; '–' where a file from elsewhere names none."""
+    return _OPERATIONS.get(name) or str(name or UNKNOWN).replace("_", " ")
 
 
 def gpus(result: Result) -> str:
