@@ -91,7 +91,7 @@ class View:
 
 _SAME = (
     "operation", "bytes", "gpus", "memory_node", "target_node", "engine", "memory", "chunk_bytes", "world_size",
-    "transport", "graph", "backend", "p2p",
+    "transport", "graph", "backend", "p2p", "dtype", "in_place", "tuning", "ranks_placed", "ranks_as",
 )  # fmt: skip
 
 

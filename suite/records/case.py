@@ -54,6 +54,8 @@ Engine = Literal["copy-engine", "sm", "load-store", "memcpy", "nccl", "gloo", "s
 # pinned and registered: placed on a node, then page-locked (cudaHostRegister); host_alloc: cudaHostAlloc's own memory.
 Memory = Literal["pinned", "host_alloc", "pageable", "registered", "huge", "write_combined"]
 Backend = Literal["gloo", "nccl"]
+RanksPlaced = Literal["near", "far", "unpinned"]
+RanksAs = Literal["processes", "threads"]
 Clock = Literal["cuda-event", "host-monotonic", "simulated"]
 
 
@@ -66,7 +68,9 @@ class Plan:
     (source) host buffer and of the destination of a host memory copy. cpu_node, cpus: where the copying threads run.
     rank_cpus: one CPU set a rank. rounds: samples; iterations: operations in one sample. min_seconds: an operation is
     repeated at least this long in all (link watch). deadline_s: after this the case has failed.
-    variables: environment of the workers (NCCL_*), part of the pool's key. limit_bytes: host memory that may be used.
+    variables: environment of the workers (NCCL_*), part of the pool's key. ranks_placed: 'near', 'far' or 'unpinned', how
+    rank_cpus lie to the GPUs. ranks_as: one process each, or threads of one process. tuning: the name of variables that
+    are set beyond the transport's. No gpus in a collective over NCCL: ranks on several hosts, each on its local one.
     """
 
     case: str
@@ -97,6 +101,14 @@ class Plan:
     deadline_s: float = 30.0
     watch: bool = False
     p2p: bool | None = None
+    tuning: str | None = None
+    ranks_placed: RanksPlaced | None = None
+    ranks_as: RanksAs = "processes"
+
+    @property
+    def processes(self) -> int:
+        """Worker processes that the plan needs."""
+        return 1 if self.ranks_as == "threads" else self.world_size
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from suite.errors import FailureKind
-from suite.records.case import Backend, Clock, Engine, LinkWatch, Operation, Placement, Transport
+from suite.records.case import Backend, Clock, Engine, LinkWatch, Operation, Placement, RanksAs, RanksPlaced, Transport
 from suite.records.expect import NOTHING, Expectations
 from suite.records.machine import Basis, Machine
 
@@ -65,7 +65,7 @@ class Verdict:
 @dataclass(frozen=True)
 class Result:
     """One case with all that is known of it. bandwidth: bytes/s, what the limit is compared with (busbw for
-    collectives; the sum for both ways and several GPUs). directions: bytes/s of each. represented_by: for NOT_SAMPLED,
+    collectives; the sum for both ways and several GPUs). dtype, in_place: of collectives. directions: bytes/s of each. represented_by: for NOT_SAMPLED,
     the case that stands for it. p2p: peer access on or off, None where it plays no part."""
 
     case: str
@@ -102,6 +102,11 @@ class Result:
     link: LinkWatch | None = None
     represented_by: str | None = None
     p2p: bool | None = None
+    dtype: str | None = None
+    in_place: bool | None = None
+    tuning: str | None = None
+    ranks_placed: RanksPlaced | None = None
+    ranks_as: RanksAs = "processes"
     notes: tuple[str, ...] = ()
     verdict: Verdict | None = None
 
@@ -121,6 +126,8 @@ class Settings:
     nodes: tuple[int, ...] | None = None
     world_sizes: tuple[int, ...] | None = None
     deadline_s: float = 30.0
+    ranks_per_gpu: int = 1
+    several_hosts: bool = False  # collectives run elsewhere: with world sizes that this machine's GPUs do not limit
 
 
 @dataclass(frozen=True)

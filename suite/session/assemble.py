@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from statistics import median
+from typing import Any
 
 from suite.limits.collective import bus_factor
 from suite.records.case import COLLECTIVES, LATENCIES, Plan, Samples
@@ -31,9 +32,18 @@ def result(plan: Plan, samples: Samples | None, failure: Failure | None = None) 
         iterations=plan.iterations,
         threads=plan.threads,
         p2p=plan.p2p,
+        tuning=plan.tuning,
+        ranks_placed=plan.ranks_placed,
+        ranks_as=plan.ranks_as,
+        **_of_a_collective(plan),
         error=failure,
     )
     return planned if samples is None else _with_rates(_with_samples(planned, samples), plan, samples)
+
+
+def _of_a_collective(plan: Plan) -> dict[str, Any]:
+    """What only collectives have."""
+    return {"dtype": plan.dtype, "in_place": plan.in_place} if plan.operation in COLLECTIVES else {}
 
 
 def with_limits(measured: Result, limits: Limits) -> Result:
