@@ -119,6 +119,45 @@ COPIES: tuple[Cause, ...] = (
         "`asyncEngineCount` of 1, or a gain with relaxed ordering.",
     ),
     Cause(
+        "pageable",
+        "PASS",
+        "a copy from or to memory that is not pinned",
+        "{who}: {measured} with pageable memory, {worth}.",
+        "Pin the buffers that are copied often (cudaHostAlloc, cudaHostRegister; `pin_memory=True` in PyTorch).",
+        "The cases with pinned memory of this run.",
+    ),
+    Cause(
+        "memory_kind",
+        "PASS",
+        "a copy with another kind of page-locked memory, which is as fast as with pinned memory",
+        "{who}: {measured} with {kind}, {beside}.",
+    ),
+    Cause(
+        "registered_slow",
+        "WARN",
+        "copies with memory that was registered page by page are slower than with another kind of page-locked memory",
+        "{who}: {measured} with {kind}, only {pinned} with memory registered in pages of 4 KiB: a translating IOMMU "
+        "looks up every page.",
+        "Boot with `iommu=pt` (on Intel also `intel_iommu=on`), or use huge pages or cudaHostAlloc for large buffers.",
+        "Equal rates with `iommu=pt`.",
+    ),
+    Cause(
+        "memory_kind_slow",
+        "WARN",
+        "copies with a kind of page-locked memory are slower than with pinned memory on the GPU's node",
+        "{who}: {measured} with {kind}, {pinned} with pinned memory: {percent} of it, where both should be equal.",
+        "Memory from cudaHostAlloc may lie on another NUMA node: run under `numactl --membind`. If that does not help, "
+        "a translating IOMMU may treat them differently: boot with `iommu=pt`.",
+        "Equal rates under numactl, or with `iommu=pt`.",
+    ),
+    Cause(
+        "staging_chunk",
+        "PASS",
+        "staging in chunks of this size is slow, which says nothing of the path: smaller ones were in order, or the "
+        "chunks are so small that handing them over costs a share of the time",
+        "{who}: {measured} in chunks of {chunk}, {percent} of the {limit} that {path} can carry: {why}.",
+    ),
+    Cause(
         "shared_uplink",
         "PASS",
         "several GPUs at once get what the link that they share can carry, less than each alone",

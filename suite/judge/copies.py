@@ -216,8 +216,12 @@ def shared_uplink(view: View) -> Verdict | None:
     if not result.operation.startswith("all_gpus") or result.bandwidth is None or not _share_a_hop(view):
         return None
     single = result.operation.removeprefix("all_gpus_")
-    alone = {r.gpus: r.bandwidth or 0.0 for r in view.so_far if r.operation == single and r.bytes == result.bytes}
-    total = sum(rate for gpus, rate in alone.items() if len(gpus) == 1 and gpus[0] in result.gpus)
+    alone: dict[tuple[int, ...], float] = {}
+    for r in view.so_far:
+        same = (r.operation, r.bytes, r.engine, r.memory) == (single, result.bytes, result.engine, result.memory)
+        if same and len(r.gpus) == 1 and r.gpus[0] in result.gpus:
+            alone[r.gpus] = max(r.bandwidth or 0.0, alone.get(r.gpus, 0.0))
+    total = sum(alone.values())
     if len(alone) < len(result.gpus) or result.bandwidth >= view.thresholds.sibling_fraction * total:
         return None
     said = levels.words(view) | {"alone": format_bandwidth(total)}

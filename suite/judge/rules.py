@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from suite.judge import collectives, copies, failures, levels, links, memory, peers
+from suite.judge import collectives, copies, failures, kinds, levels, links, memory, peers
 from suite.judge.thresholds import DEFAULT, Thresholds
 from suite.judge.view import View
 from suite.records.case import COLLECTIVES, LATENCIES, Operation
@@ -30,6 +30,7 @@ LATENCY: tuple[Rule, ...] = (copies.latency_out_of_family, copies.latency)
 COPY: tuple[Rule, ...] = (
     levels.above_ceiling,
     copies.small,
+    kinds.other_memory,
     copies.far_node,
     links.bound_by_link,
     levels.unknown_limit,
@@ -38,6 +39,7 @@ COPY: tuple[Rule, ...] = (
     copies.one_direction,
     copies.both_ways,
     copies.outlier,
+    kinds.staging_chunk,
     copies.host_memory,
     levels.slow,
     copies.shared_uplink,

@@ -104,6 +104,18 @@ class Thresholds:
         "staging crosses every link that a peer copy crosses, and more; it is not faster on a path in order",
         "noise of two medians",
     )
+    memory_kind: float = _threshold(
+        1.10,
+        "times the other kind of host memory",
+        "page-locked memory is page-locked memory, however it was made; an IOMMU that translates makes a difference",
+        "H200: cudaHostAlloc within 0.5 % of registered memory one way, within 7 % both ways",
+    )
+    chunk_seconds: float = _threshold(
+        100e-6,
+        "seconds that a chunk takes at the ceiling",
+        "handing a chunk from one copy engine to the other costs 5 to 10 µs: a share of anything shorter",
+        "H200: chunks of 1 MiB take 29 µs each, 18 µs at the ceiling",
+    )
     latency_family: float = _threshold(
         2.0,
         "times an equal path's latency",
