@@ -26,7 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(importlib.import_module(COMMANDS[arguments.command][0]).run(arguments))
     except SuiteError as error:
-        print(f"lanecheck {arguments.command}: {error}", file=sys.stderr)
+        # Words of a file may be in it: they must not steer the terminal.
+        said = "".join(c if c.isprintable() else "?" for c in str(error))
+        print(f"lanecheck {arguments.command}: {said}", file=sys.stderr)
         return 4
     except BrokenPipeError:  # `lanecheck probe | head`
         sys.stderr.close()

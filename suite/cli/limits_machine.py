@@ -16,6 +16,7 @@ from suite.records.machine import Gpu, Hop, LinkState, Machine
 from suite.records.p2p import meaning
 from suite.records.path import path_to_root, topology
 from suite.records.run import Limits
+from suite.report.style import printable
 from suite.units import MIB
 
 _BYTES = 256 * MIB
@@ -41,7 +42,8 @@ def text(file: Path, gpu: int | None, pair: list[int] | None, as_json: bool, exp
     if as_json:
         return json.dumps({title: asdict(limits) for title, limits in rows})
     lines = [source.sentence(scenario, file), "", *_paths(machine, found), *(_pair(machine, *found) if pair else ())]
-    return "\n".join([*lines, "", *_table(rows), "", _NOTE, *(_explained(rows) if explain else ())])
+    shown = [*lines, "", *_table(rows), "", _NOTE, *(_explained(rows) if explain else ())]
+    return "\n".join(map(printable, shown))
 
 
 def _host_plans(gpus: tuple[int, ...]) -> list[tuple[str, Plan]]:

@@ -131,15 +131,20 @@ def _flit_mode(data: bytes, place: int) -> bool | None:
 
 def _acs(data: bytes) -> tuple[str, ...] | None:
     """The ACS control bits that are set; () where the capability is absent; None where it could not be looked at."""
-    if len(data) < 0x104:
+    found = _has_extended(data, ACS)
+    if found is None:
         return None
-    place = dict(extended_capabilities(data)).get(ACS)
-    control = _word(data, place + 6) if place is not None else 0
+    control = _word(data, dict(extended_capabilities(data))[ACS] + 6) if found else 0
     return None if control is None else tuple(name for bit, name in enumerate(_ACS_BITS) if control >> bit & 1)
 
 
 def _has_extended(data: bytes, wanted: int) -> bool | None:
-    return None if len(data) < 0x104 else any(found == wanted for found, _ in extended_capabilities(data))
+    """None where it cannot be told: not readable, or some capabilities are hidden. A hypervisor that passes a device
+    through leaves those with an id of 0 in the list (Linux' drivers/vfio/pci/vfio_pci_config.c)."""
+    if len(data) < 0x104:
+        return None
+    found = {name for name, _ in extended_capabilities(data)}
+    return True if wanted in found else None if 0 in found else False
 
 
 def _size(code: int) -> int | None:

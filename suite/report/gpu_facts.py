@@ -1,26 +1,31 @@
-"""What is set on each GPU and its path: facts that change results and are neither states nor faults."""
+"""What is set on each GPU (and NIC) and its path: facts that change results and are neither states nor faults."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from suite.records.machine import Gpu, Machine
+from suite.records.machine import Gpu, Machine, PciFunction
 from suite.records.path import path_to_root
-from suite.report.remarks import ranges
+from suite.report.remarks import devices, listed, ranges
 
 
 def lines(machine: Machine) -> list[str]:
-    """'GPU 0-7: MPS 256 along the path, MRRS 512, …'; GPUs that are alike share a line."""
-    alike: dict[str, list[int]] = {}
+    """'GPU 0-7: MPS 256 along the path, MRRS 512, …', then adapters and accelerators. Alike ones share a line."""
+    gpus: dict[str, list[int]] = {}
     for gpu in machine.gpus:
-        text = ", ".join([*_path(machine, gpu), *_gpu(gpu)])
-        if text:
-            alike.setdefault(text, []).append(gpu.index)
-    return [f"GPU {ranges(indices)}: {text}" for text, indices in alike.items()]
+        text = ", ".join([*_path(machine, machine.function(gpu.address)), *_gpu(gpu)])
+        gpus.setdefault(text, []).append(gpu.index)
+    others: dict[str, list[str]] = {}
+    for device in devices(machine):
+        if device.address not in {gpu.address for gpu in machine.gpus}:
+            others.setdefault(", ".join(_path(machine, device)), []).append(device.address)
+    return [
+        *(f"GPU {ranges(indices)}: {text}" for text, indices in gpus.items() if text),
+        *(f"{listed(addresses)}: {text}" for text, addresses in others.items() if text),
+    ]
 
 
-def _path(machine: Machine, gpu: Gpu) -> Iterator[str]:
-    function = machine.function(gpu.address)
+def _path(machine: Machine, function: PciFunction | None) -> Iterator[str]:
     if function is None or function.config is None:
         return
     config, path = function.config, path_to_root(machine, function.address)
@@ -35,7 +40,7 @@ def _path(machine: Machine, gpu: Gpu) -> Iterator[str]:
         yield f"ASPM {config.aspm}"
     if config.autonomous_speed_disabled:
         yield "autonomous speed changes off"
-    ports = [f.config.acs_redirect for f in machine.ancestors(gpu.address) if f.is_bridge and f.config]
+    ports = [f.config.acs_redirect for f in machine.ancestors(function.address) if f.is_bridge and f.config]
     if ports and None not in ports:
         yield f"ACS redirect {'on' if any(ports) else 'off'}"
     if config.resizable_bar is not None:

@@ -9,6 +9,7 @@ from suite.records.path import path_to_root, slowest_hop
 from suite.report import gpu_facts
 from suite.report.pci_tree import Line, coloured, lines
 from suite.report.remarks import pair_names, ranges, remarks
+from suite.report.style import clean, printable
 from suite.units import GIB, format_bytes
 
 # Columns in the order in which a narrow terminal loses them; the tree shows a GPU's address again.
@@ -106,7 +107,7 @@ def _pairs(machine: Machine) -> list[str]:
     groups: dict[str, list[GpuPair]] = {}
     for pair in machine.pairs:
         groups.setdefault(_pair_text(machine, pair), []).append(pair)
-    return [f"{text}: {pair_names(pairs, len(machine.pairs))}" for text, pairs in groups.items()]
+    return [printable(f"{text}: {pair_names(pairs, len(machine.pairs))}") for text, pairs in groups.items()]
 
 
 def _pair_text(machine: Machine, pair: GpuPair) -> str:
@@ -172,11 +173,12 @@ def _settings(machine: Machine, width: int) -> list[str]:
 
 def _tree_line(line: Line, colour: bool, width: int) -> str:
     """The tree's line with its link at the right of the text, coloured by state."""
+    name = printable(line.text)
     if line.state is None:
-        return _cut(line.text, width)
+        return _cut(name, width)
     label = _link_label(line.now, line.possible)
     room = max(20, min(64, width - len(label) - 2))
-    text = _cut(line.text, room).ljust(room)
+    text = _cut(name, room).ljust(room)
     return f"{text}  {coloured(label, line.state) if colour else label}"
 
 
@@ -185,6 +187,7 @@ def _link_label(now: LinkState, possible: LinkState) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)] if rows else []
     return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
 
@@ -201,7 +204,7 @@ def _fitting(rows: list[list[str]], least: Sequence[str], width: int) -> list[li
 
 
 def _wrapped(mark: str, text: str, width: int) -> list[str]:
-    return list(_fill(mark, text.split(), width))
+    return list(_fill(mark, clean(text).split(), width))
 
 
 def _fill(mark: str, words: list[str], width: int) -> Iterator[str]:

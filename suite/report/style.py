@@ -50,8 +50,13 @@ def bar(fraction: float | None) -> str:
 
 
 def clean(text: str) -> str:
-    """Text without control and format characters: a name from a file must not steer the terminal."""
-    return "".join(c if unicodedata.category(c)[0] != "C" else "?" for c in " ".join(text.split()))
+    """Printable text with single spaces."""
+    return printable(" ".join(text.split()))
+
+
+def printable(text: str) -> str:
+    """A line without control and format characters: a name from a file must not steer the terminal."""
+    return "".join(c if unicodedata.category(c)[0] != "C" else "?" for c in text)
 
 
 def shorten(text: str, width: int) -> str:

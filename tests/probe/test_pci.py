@@ -148,6 +148,14 @@ def test_without_the_extended_part_acs_and_resizable_bar_are_unknown_not_absent(
     assert (full.acs, full.acs_redirect, full.resizable_bar) == ((), False, False)
 
 
+def test_capabilities_that_a_hypervisor_hides_are_unknown_and_those_it_shows_are_read() -> None:
+    data = bytearray(trees.config_space(acs=0x1D, rebar=True))
+    data[0x180:0x182] = b"\0\0"  # the place of resizable BAR, its id taken away
+    found = config_space.parse(bytes(data)).pcie
+    assert found is not None
+    assert (found.acs_redirect, found.resizable_bar) == (True, None)
+
+
 def test_a_device_that_fell_off_the_bus_is_said_to_be_silent() -> None:
     found = config_space.parse(b"\xff" * 4096)
     assert found.pcie is None

@@ -23,7 +23,7 @@ from suite.records.machine import (
     PciFunction,
 )
 from suite.records.path import topology
-from suite.report import pci_tree
+from suite.report import gpu_facts, pci_tree
 from suite.report.machine import render
 from suite.report.remarks import ranges, remarks
 from suite.units import GIB, MIB
@@ -305,6 +305,17 @@ def test_what_is_set_on_alike_gpus_is_one_line() -> None:
     one = with_function(found, FIRST, config=replace(config, mps=128, autonomous_speed_disabled=True))
     assert "GPU 0: MPS 128 along the path" in render(one, width=200)
     assert "autonomous speed changes off" in render(one, width=200)
+
+
+def test_the_path_of_a_network_adapter_is_told_like_that_of_a_gpu() -> None:
+    found = machine(2)
+    config = PcieConfig(mps=256, mrrs=4096, extended_tags=True)
+    for function_ in found.pci:
+        found = with_function(found, function_.address, config=config)
+    line = "MPS 256 along the path, MRRS 4096, extended tags on"
+    assert [text for text in gpu_facts.lines(found) if not text.startswith("GPU")] == [
+        f"0000:14:00.0 and 0000:54:00.0: {line}"
+    ]
 
 
 def test_kernel_options_variables_and_memory_modules_are_shown_where_there_are_any() -> None:
