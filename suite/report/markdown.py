@@ -27,12 +27,12 @@ def render(run: Run, findings: Sequence[Finding], headline: str) -> str:
     parts.append(escape(words.counts(run.results)))
     if findings:
         parts.append("## Findings\n\n" + "\n".join(_finding(finding) for finding in findings))
-    parts += _table(machine.machine(run.machine), "##")
+    parts += table_parts(machine.machine(run.machine), "##")
     if "link" not in groups.names(run) and (links := machine.links(run)):
-        parts += _table(links, "##")
+        parts += table_parts(links, "##")
     for name in groups.names(run):
         for table in groups.tables(run, name, brief=True):
-            parts += _table(table, "##")
+            parts += table_parts(table, "##")
         parts += [escape(line) for line in groups.absent(run, name)]
     return "\n\n".join([*parts, _origin(run)]) + "\n"
 
@@ -58,7 +58,8 @@ def _finding(finding: Finding) -> str:
     return "  \n".join(lines)
 
 
-def _table(table: Table, level: str) -> list[str]:
+def table_parts(table: Table, level: str) -> list[str]:
+    """A table's heading, itself and its notes. level: '##'."""
     fitted = fit(_without_bars(table), _WIDTH, grid.plain)
     parts = [f"{level} {escape(table.title)}"]
     if fitted.rows:
