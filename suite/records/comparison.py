@@ -1,4 +1,4 @@
-"""What changed between two sets of runs: in the machine (exact), and in the numbers (with the doubt that they carry)."""
+"""What changed between two sets of runs: in the machine, exactly, and in the numbers, with the doubt they carry."""
 
 from __future__ import annotations
 
