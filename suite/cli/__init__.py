@@ -15,6 +15,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "record": ("suite.cli.record", "save what the probe reads, to be judged elsewhere"),
     "limits": ("suite.cli.limits", "what a PCIe link could deliver"),
     "report": ("suite.cli.report", "show a run, or rebuild its report from the journal"),
+    "baseline": ("suite.cli.baseline", "save, list, show and remove baselines: runs under a name"),
+    "compare": ("suite.cli.compare", "what changed between runs or baselines, and whether it is more than noise"),
 }
 
 

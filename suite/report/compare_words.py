@@ -1,0 +1,196 @@
+"""What a person wants to hear of a comparison: did the fix work, is it worse, or is there nothing beyond noise?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from suite.records.comparison import Call, Change, Comparison, Difference, Missing, Side
+from suite.units import format_bandwidth, format_percent, format_seconds
+
+_FACTOR = 1.5  # from here on '×9.0' reads better than '+800 %'
+_NEW_CEILING = 0.01
+_LISTED = 20
+CALLS: dict[Call, str] = {"worse": "worse", "better": "better", "inconclusive": "inconclusive", "same": "no change"}
+_UNDER_LOAD = "link under load"
+
+
+def headline(comparison: Comparison) -> str:
+    """The first line of every comparison."""
+    simulated = "SIMULATED: " if comparison.before.simulated or comparison.after.simulated else ""
+    said = sentences(comparison)
+    counts = _counts(comparison)
+    if comparison.call in ("worse", "better"):
+        more = f" {counts}." if len(said) > 1 or len(called(comparison.changes)) > 1 else ""
+        return f"{simulated}{said[0]}{more}"
+    if not comparison.changes:
+        return f"{simulated}Nothing could be compared: no case has numbers on both sides."
+    if comparison.call == "inconclusive":
+        return f"{simulated}No change that can be called: {counts}."
+    return f"{simulated}No change beyond noise in {len(comparison.changes)} cases."
+
+
+def sentences(comparison: Comparison) -> tuple[str, ...]:
+    """One for each set of GPUs with a called change, the gravest first; then links that changed without one."""
+    groups: dict[tuple[int, ...], list[Change]] = {}
+    for change in called(comparison.changes):
+        groups.setdefault(change.gpus, []).append(change)
+    ordered = sorted(groups.values(), key=lambda group: _gravity(group, comparison))
+    told = [_sentence(group, comparison) for group in ordered]
+    return (*told, *_quiet_links(comparison, {gpu for gpus in groups for gpu in gpus}))
+
+
+def called(changes: Sequence[Change]) -> list[Change]:
+    """Changes that are called better or worse."""
+    return [change for change in changes if change.call in ("better", "worse")]
+
+
+def doubtful(changes: Sequence[Change]) -> list[Change]:
+    """Changes that could not be called, and might be some."""
+    return [change for change in changes if change.call == "inconclusive"]
+
+
+def size(change: Change) -> float:
+    """How large a change is: the factor, whichever way; a case that broke, or works again, is larger than any."""
+    return max(change.ratio, 1 / change.ratio) if change.ratio else float("inf")
+
+
+def value(change: Change, number: float | None) -> str:
+    """A number of a case in its unit."""
+    return format_bandwidth(number) if change.quantity == "bandwidth" else format_seconds(number)
+
+
+def ratio(number: float | None) -> str:
+    """'×9.0', '+4.2 %' or '−5.1 %'; '–' where there is none."""
+    if number is None:
+        return "–"
+    if number >= _FACTOR or number <= 1 / _FACTOR:
+        return (
+            f"×{number:.3g}" if number >= 10 or number < 0.1 else f"×{number:.2g}" if number < 1 else f"×{number:.1f}"
+        )
+    return f"{'+' if number >= 1 else '−'}{abs(number - 1) * 100:.1f} %"
+
+
+def interval(change: Change) -> str:
+    """'0.94 to 0.97', or '–' where there are too few runs for one."""
+    if change.low is None or change.high is None:
+        return "–"
+    return f"{change.low:.3g} to {change.high:.3g}"
+
+
+def share(change: Change) -> str:
+    """Of the ceiling that holds after: '90 % of the new ceiling'; empty where none is known."""
+    if change.quantity != "bandwidth" or not change.limit or change.after is None:
+        return ""
+    old = change.limit_before
+    new = "new " if old and abs(change.limit / old - 1) > _NEW_CEILING else ""
+    return f"{format_percent(change.after / change.limit)} of the {new}ceiling"
+
+
+def side(one: Side) -> str:
+    """'before: slot1, 4 runs in 4 boots'; what is not known is not said."""
+    runs = f"{one.runs} run{'s' if one.runs != 1 else ''}"
+    boots = (
+        "" if one.boots is None or one.runs == 1 else f" in {'one boot' if one.boots == 1 else f'{one.boots} boots'}"
+    )
+    when = f", {one.started[0]}" if one.started else ""
+    last = f" to {one.started[-1]}" if len(one.started) > 1 else ""
+    return f"{one.name}: {runs}{boots}{when}{last}"
+
+
+def missing(rows: Sequence[Missing], most: int | None = _LISTED) -> Iterator[str]:
+    """Cases that were not compared, by reason; most: how many are named of each."""
+    groups: dict[str, list[str]] = {}
+    for row in rows:
+        groups.setdefault(row.why, []).append(row.case)
+    for why, cases in groups.items():
+        named = cases if most is None else cases[:most]
+        more = f" and {len(cases) - len(named)} more" if len(named) < len(cases) else ""
+        yield f"Not compared, {why}: {', '.join(named)}{more}."
+
+
+def confirm(comparison: Comparison) -> str | None:
+    """What to do before a called change is believed; None where it was done, or nothing is called."""
+    changes = called(comparison.changes)
+    if not changes or all(change.repeated for change in changes):
+        return None
+    return (
+        "A called change must repeat: measure the called cases once more and give that run with --again "
+        "(`pytest benchmarks/ --baseline` does it by itself)."
+    )
+
+
+def _counts(comparison: Comparison) -> str:
+    found = [change.call for change in comparison.changes]
+    counts = [f"{found.count(call)} {CALLS[call]}" for call in CALLS if found.count(call)]
+    return f"Of {len(found)} cases: {', '.join(counts)}"
+
+
+def _sentence(group: Sequence[Change], comparison: Comparison) -> str:
+    """'GPU1 Gen1 x16 → Gen4 x16 under load; host_to_device 2.90 GB/s → 26.1 GB/s (×9.0, …): the fix worked.'"""
+    best = min(group, key=_spokesman)
+    links = "; ".join(_link(difference) for difference in _links(comparison, best.gpus))
+    subject = links or (_gpus(best.gpus) if best.gpus else "")
+    joint = "; " if links else ": " if subject else ""
+    more = f", and {len(group) - 1} more case{'s' if len(group) > 2 else ''}" if len(group) > 1 else ""
+    repeated = ", measured again" if all(change.repeated for change in group) else ""
+    return f"{subject}{joint}{_numbers(best)}{more}{repeated}: {_conclusion(group, comparison)}."
+
+
+def _numbers(change: Change) -> str:
+    name = change.operation if change.gpus else change.case
+    if change.ratio is None:
+        measured = value(change, change.after if change.after is not None else change.before)
+        cause = change.cause_after if change.call == "worse" else change.cause_before
+        broken = (cause or "no numbers").replace("_", " ")
+        return f"{name} {measured} → {broken}" if change.call == "worse" else f"{name} {broken} → {measured}"
+    inside = ", ".join(part for part in (ratio(change.ratio), share(change)) if part)
+    return f"{name} {value(change, change.before)} → {value(change, change.after)} ({inside})"
+
+
+def _conclusion(group: Sequence[Change], comparison: Comparison) -> str:
+    calls = {change.call for change in group}
+    if calls == {"worse"}:
+        named = {f"GPU{gpu} " for change in group for gpu in change.gpus}
+        busy = [sentence for sentence in comparison.busy if any(name in sentence for name in named)]
+        return "; ".join(["worse", *busy])
+    if len(calls) > 1:
+        worse = sum(1 for change in group if change.call == "worse")
+        return f"mixed, {worse} of {len(group)} are worse"
+    if any(change.status_after not in ("PASS", None) for change in group):
+        return "better, but not all of it is right yet"
+    return "the fix worked" if any(change.status_before in ("FAIL", "WARN") for change in group) else "better"
+
+
+def _spokesman(change: Change) -> tuple[int, bool, int, float]:
+    """The case whose numbers are said: the plain copy, the largest, the one that changed most."""
+    plain = ("host_to_device", "device_to_host", "peer_write", "link_under_load", "allreduce")
+    rank = plain.index(change.operation) if change.operation in plain else len(plain)
+    return rank, change.ratio is None, -change.bytes, -size(change)
+
+
+def _gravity(group: Sequence[Change], comparison: Comparison) -> tuple[bool, bool, int, float]:
+    """Worse first; then the GPU whose link changed, single GPUs before sets of them, the largest change first."""
+    worse = any(change.call == "worse" for change in group)
+    gpus = group[0].gpus
+    return not worse, not (len(gpus) == 1 and _links(comparison, gpus)), len(gpus) or 99, -max(map(size, group))
+
+
+def _links(comparison: Comparison, gpus: tuple[int, ...]) -> list[Difference]:
+    """Changes under load of the links of some GPUs; sets of GPUs have none of their own."""
+    if len(gpus) != 1:
+        return []
+    return [d for d in comparison.machine if d.gpu == gpus[0] and d.what.endswith(_UNDER_LOAD)]
+
+
+def _quiet_links(comparison: Comparison, told: set[int]) -> Iterator[str]:
+    for difference in comparison.machine:
+        if difference.gpu is not None and difference.what.endswith(_UNDER_LOAD) and difference.gpu not in told:
+            yield f"{_link(difference)}; the numbers of this GPU show no change beyond noise."
+
+
+def _link(difference: Difference) -> str:
+    return f"GPU{difference.gpu} {difference.before or 'unknown'} → {difference.after or 'unknown'} under load"
+
+
+def _gpus(gpus: tuple[int, ...]) -> str:
+    return ", ".join(f"GPU{gpu}" for gpu in gpus) if len(gpus) <= 3 else f"GPU{gpus[0]} to GPU{gpus[-1]}"
