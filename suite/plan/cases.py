@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from suite.plan import axes, peers
 from suite.records.case import COLLECTIVES, LATENCIES, Operation, Plan
-from suite.records.machine import Machine, NumaNode
+from suite.records.machine import Gpu, Machine, NumaNode
 from suite.records.run import Result, Settings, Verdict
 from suite.units import GIB, KIB, MIB
 
@@ -18,6 +19,16 @@ TRANSPORTS: dict[str, tuple[tuple[str, str], ...]] = {
     "shm": (("NCCL_P2P_DISABLE", "1"),),
     "net": (("NCCL_P2P_DISABLE", "1"), ("NCCL_SHM_DISABLE", "1")),
 }
+# What is set beyond a transport's variables, one at a time, to tell tuning from hardware; the same documentation.
+TUNINGS: dict[str, tuple[tuple[str, str], ...]] = {
+    "min_channels_8": (("NCCL_MIN_NCHANNELS", "8"),),
+    "p2p_level_sys": (("NCCL_P2P_LEVEL", "SYS"),),
+    "buffers_8MiB": (("NCCL_BUFFSIZE", str(8 * MIB)),),
+    "graph_unregistered": (("NCCL_GRAPH_REGISTER", "0"),),
+    "host_buffers_follow_rank": (("NCCL_CUMEM_HOST_ENABLE", "0"),),
+}
+# Needed for several ranks on one GPU (NCCL 2.30 release notes).
+SHARED_GPU = (("NCCL_MULTI_RANK_GPU_ENABLE", "1"), ("NCCL_NVLS_ENABLE", "0"))
 PEERS: tuple[Operation, ...] = (
     "device_local_copy", "ipc_copy", "peer_write", "peer_read", "peer_both_ways", "peer_latency", "peer_flag_latency",
     "peer_pattern",
@@ -141,17 +152,66 @@ def one_per_core(node: NumaNode | None, cpus: tuple[int, ...]) -> tuple[int, ...
 
 
 def _collective(machine: Machine, settings: Settings, given: dict[str, Any]) -> dict[str, Any]:
-    backend = given["backend"]
-    fields: dict[str, Any] = {
-        "engine": backend,
-        "iterations": 20 if backend == "nccl" else gloo_iterations(given["bytes"]),
-        "warmup": 5 if backend == "nccl" else 2,
+    if given["backend"] != "nccl":
+        fields: dict[str, Any] = {"engine": "gloo", "iterations": gloo_iterations(given["bytes"]), "warmup": 2}
+        return {**fields, "rank_cpus": _cpus_by_node(machine, given)}
+    found = axes.gpus(machine, settings)
+    chosen = () if settings.several_hosts else _spread(found, given["world_size"])
+    shared = bool(chosen) and len(set(chosen)) < given["world_size"]
+    set_by_name = TRANSPORTS[given.get("transport") or "default"] + TUNINGS.get(given.get("tuning") or "", ())
+    return {
+        "engine": "nccl",
+        "iterations": nccl_iterations(given["bytes"], shared),
+        "warmup": 5 if shared else nccl_warmup(given["bytes"]),
+        "gpus": chosen,
+        "variables": set_by_name + (SHARED_GPU if shared else ()),
+        "rank_cpus": rank_cpus(machine, chosen, given.get("ranks_placed")),
     }
-    if backend == "nccl":
-        chosen = axes.gpus(machine, settings)[: given["world_size"]]
-        fields["gpus"] = tuple(g.index for g in chosen)
-        fields["variables"] = TRANSPORTS[given.get("transport") or "default"]
-    return fields
+
+
+def _spread(found: Sequence[Gpu], ranks: int) -> tuple[int, ...]:
+    """One GPU a rank; where there are more ranks than GPUs, neighbouring ranks share one."""
+    each = -(-ranks // len(found)) if found else 1
+    return tuple(found[rank // each].index for rank in range(ranks)) if found else ()
+
+
+def nccl_iterations(size: int, shared: bool = False) -> int:
+    """Calls in one sample: 20 as nccl-tests makes, more of small messages, so that the way into and out of a row of
+    calls is a small part of it. Ranks that share a GPU take turns of milliseconds."""
+    if shared:
+        return 5
+    return 100 if size <= MIB else 20
+
+
+def nccl_warmup(size: int) -> int:
+    """Calls before the first sample: a processor that waited for its plan needs some milliseconds to its full clock."""
+    return 200 if size <= MIB else 5
+
+
+def rank_cpus(machine: Machine, gpus: Sequence[int], placed: str | None) -> tuple[tuple[int, ...], ...]:
+    """A rank's CPUs: of its GPU's node ('near') or of the node farthest from it ('far'); () where nothing is pinned."""
+    if placed not in ("near", "far"):
+        return ()
+    homes = [gpu.numa_node if (gpu := machine.gpu(index)) else None for index in gpus]
+    return tuple(near_cpus(machine, home)[1] if placed == "near" else far_cpus(machine, home) for home in homes)
+
+
+def far_cpus(machine: Machine, node: int | None) -> tuple[int, ...]:
+    """CPUs of the node that is farthest from a node; () where there is no other."""
+    home = machine.node(node)
+    others = [n for n in machine.nodes if n.cpus and n.index != node]
+    if home is None or not others:
+        return ()
+    return max(others, key=lambda n: _distance(home, machine, n)).cpus
+
+
+def _cpus_by_node(machine: Machine, given: dict[str, Any]) -> tuple[tuple[int, ...], ...]:
+    """CPUs of gloo's ranks, which have no GPU: 'near' all on the first node with CPUs, 'far' one node after another."""
+    nodes = [n.cpus for n in machine.nodes if n.cpus]
+    placed = given.get("ranks_placed")
+    if placed not in ("near", "far") or not nodes:
+        return ()
+    return tuple(nodes[rank % len(nodes) if placed == "far" else 0] for rank in range(given["world_size"]))
 
 
 def gloo_iterations(size: int) -> int:

@@ -15,7 +15,15 @@ from suite.units import format_bytes
 
 FIXTURE = "check"
 UNAVAILABLE = "unavailable"
-SIZE_AXES = ("size", "message", "sweep_size")
+SIZE_AXES = ("size", "message", "sweep_size", "few_message", "graph_message")
+# Of collectives: cases that agree in these share a pool of ranks, which takes seconds to start.
+POOL_AXES = (
+    ("world_size", "most_ranks"),
+    ("gpu_world_size", "most_gpu_ranks", "shared_world_size"),
+    ("transport", "placed_transport"),
+    ("tuning", "graph_tuning", "host_buffers"),
+    ("ranks_placed",),
+)
 
 
 def is_case(item: pytest.Item) -> bool:
@@ -73,9 +81,11 @@ def arrange(items: list[pytest.Item], machine: Machine) -> None:
     """Puts our cases last, in the order that verdicts need, and keeps one item of a function that is unavailable."""
     items[:] = _once(items)
     functions: dict[str, int] = {}
+    pools: dict[tuple[object, ...], int] = {}
     for item in items:
         functions.setdefault(_function(item) if is_case(item) else "", len(functions))
-    items.sort(key=lambda item: _rank(item, functions, machine) if is_case(item) else ())
+        pools.setdefault(_pool(item), len(pools))
+    items.sort(key=lambda item: _rank(item, functions, pools, machine) if is_case(item) else ())
 
 
 def mark(item: pytest.Item, clock: Clock) -> None:
@@ -120,12 +130,24 @@ def _once(items: list[pytest.Item]) -> list[pytest.Item]:
     return kept
 
 
-def _rank(item: pytest.Item, functions: dict[str, int], machine: Machine) -> tuple[object, ...]:
-    """Group, function, GPU, then near before far: a verdict on a far node looks at the near one."""
+def _pool(item: pytest.Item) -> tuple[object, ...]:
+    """What the ranks of a collective are started for; NCCL's own choice where a benchmark names no transport."""
+    params = _params(item) if is_case(item) else {}
+    found = [next((params[name] for name in names if name in params), None) for names in POOL_AXES]
+    if found[1] is not None and found[2] is None:
+        found[2] = "default"
+    return tuple(found)
+
+
+def _rank(
+    item: pytest.Item, functions: dict[str, int], pools: dict[tuple[object, ...], int], machine: Machine
+) -> tuple[object, ...]:
+    """Group, pool, function, GPU, then near before far: a verdict on a far node looks at the near one."""
     params = _params(item)
     gpu = params.get("gpu")
     return (
         order.key(case_of(item)),
+        pools[_pool(item)],
         functions[_function(item)],
         gpu if isinstance(gpu, int) else -1,
         _crossings(params, machine),

@@ -32,6 +32,11 @@ def add(parser: pytest.Parser) -> None:
     group.addoption("--nodes", type=numbers, metavar="0,1", help="measure from and to these NUMA nodes only")
     group.addoption("--sizes", type=sizes, metavar="8..64MiB", help="sizes: a range (doubling), or a list 10KiB,1MiB")
     group.addoption("--world-size", type=world_sizes, metavar="2,4", help="numbers of ranks of the collectives")
+    group.addoption(
+        "--ranks-per-gpu", type=ranks, default=1, metavar="2", help="ranks on each GPU: exercises the code, no link"
+    )
+    group.addoption("--write-plan", type=Path, metavar="FILE", help="write the collectives' plans for other hosts")
+    group.addoption("--allreduce-results", type=Path, metavar="FILE", help="judge collectives that ran on other hosts")
     group.addoption("--deadline", type=seconds, default=30.0, metavar="S", help="a case failed after S seconds: 30")
     group.addoption("--strict-verdicts", action="store_true", help="WARN and INDETERMINATE fail too")
     group.addoption("--report-dir", type=Path, metavar="DIR", help="where runs go. Default: reports/")
@@ -52,6 +57,8 @@ def settings(config: pytest.Config) -> Settings:
         nodes=option("nodes"),
         world_sizes=option("world_size"),
         deadline_s=option("deadline"),
+        ranks_per_gpu=option("ranks_per_gpu"),
+        several_hosts=bool(option("write_plan") or option("allreduce_results")),
     )
 
 
@@ -63,6 +70,13 @@ def numbers(text: str) -> tuple[int, ...]:
 def world_sizes(text: str) -> tuple[int, ...]:
     """'2,4' as (2, 4), ascending."""
     return _integers(text, 2, "write whole numbers from 2 with commas between, as 2,4")
+
+
+def ranks(text: str) -> int:
+    """Ranks that share a GPU, 1 or more."""
+    if not (text.isascii() and text.isdigit() and int(text) >= 1):
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed: write a whole number from 1, as 2")
+    return int(text)
 
 
 def sizes(text: str) -> tuple[int, ...]:
@@ -100,6 +114,7 @@ def touches_benchmarks(config: pytest.Config) -> bool:
 def validate(config: pytest.Config) -> None:
     """Raises pytest.UsageError for what can be told from the options alone, and settles pytest-benchmark's."""
     _report_folder(config.getoption("report_dir"))
+    _several_hosts(config.getoption("write_plan"), config.getoption("allreduce_results"))
     if touches_benchmarks(config):
         if not config.pluginmanager.hasplugin("benchmark"):
             raise pytest.UsageError(
@@ -147,6 +162,15 @@ def _report_folder(folder: Path | None) -> None:
         raise pytest.UsageError(f"--report-dir {folder}: {there} is a file: name a folder")
     if not os.access(there, os.W_OK | os.X_OK):
         raise pytest.UsageError(f"--report-dir {folder}: {there} may not be written to: name another folder")
+
+
+def _several_hosts(plan: Path | None, results: Path | None) -> None:
+    if plan is not None and results is not None:
+        raise pytest.UsageError("--write-plan and --allreduce-results are two steps: give one of them")
+    if plan is not None and not plan.absolute().parent.is_dir():
+        raise pytest.UsageError(f"--write-plan {plan}: there is no folder {plan.parent}")
+    if results is not None and not results.is_file():
+        raise pytest.UsageError(f"--allreduce-results {results}: there is no such file; the ranks' --out writes it")
 
 
 def _json_folder(path: Path | None) -> None:

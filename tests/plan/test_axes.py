@@ -26,7 +26,9 @@ def test_pairs_are_ordered_pairs() -> None:
 
 def test_ids_hold_no_dash_because_pytest_joins_axes_with_it() -> None:
     for name in axes.NAMES:
-        assert not any("-" in text for text in ids(name))
+        found = ids(name, two_nodes(gpus=3), effort="full", ranks_per_gpu=2)
+        assert isinstance(found, list)
+        assert not any("-" in text for text in found)
 
 
 def test_without_a_gpu_the_reason_is_the_value() -> None:
@@ -129,3 +131,27 @@ def test_quick_judges_bandwidth_at_the_largest_size_only() -> None:
     assert ids("large_size") == ["256MiB"]
     assert ids("large_size", effort="full")[0] == "1MiB"
     assert ids("large_size", sizes=(8, 64)) == ["64B"]
+
+
+def test_placement_needs_two_nodes_with_cpus() -> None:
+    machine = two_nodes()
+    assert ids("ranks_placed") == ["ranks_near", "ranks_far"]
+    assert "near and far are the same" in ids("ranks_placed", replace(machine, nodes=machine.nodes[:1]))
+
+
+def test_quick_tunes_nothing_and_takes_two_sizes_of_what_is_not_the_sweep() -> None:
+    assert "--effort full" in ids("tuning")
+    assert ids("tuning", effort="full") == ["min_channels_8", "p2p_level_sys", "buffers_8MiB"]
+    assert ids("few_message") == ["40KiB", "16MiB"]
+    assert ids("few_message", effort="full") == ids("message", effort="full")
+    assert ids("few_message", sizes=(8, 64)) == ["8B", "64B"]
+
+
+def test_ranks_share_a_gpu_only_where_asked_for() -> None:
+    assert "--ranks-per-gpu 2" in ids("shared_world_size")
+    assert ids("shared_world_size", two_nodes(gpus=1), ranks_per_gpu=2) == ["2ranks"]
+
+
+def test_ranks_on_several_hosts_are_as_many_as_asked_for() -> None:
+    assert ids("gpu_world_size", two_nodes(gpus=0), several_hosts=True, world_sizes=(16,)) == ["16ranks"]
+    assert "--world-size" in ids("gpu_world_size", two_nodes(gpus=0), several_hosts=True)

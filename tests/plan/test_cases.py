@@ -66,6 +66,36 @@ def test_gloo_ranks_get_no_gpu() -> None:
     assert made.gpus == ()
 
 
+def test_ranks_near_their_gpus_and_far_from_them() -> None:
+    given = {"backend": "nccl", "world_size": 2, "bytes": 8}
+    assert plan("allreduce", ranks_placed="near", **given).rank_cpus == ((0, 1, 2, 3), (4, 5, 6, 7))
+    assert plan("allreduce", ranks_placed="far", **given).rank_cpus == ((4, 5, 6, 7), (0, 1, 2, 3))
+    assert plan("allreduce", **given).rank_cpus == ()
+
+
+def test_gloo_ranks_lie_on_one_node_or_on_several() -> None:
+    given = {"backend": "gloo", "world_size": 3, "bytes": 8}
+    assert plan("allreduce", ranks_placed="near", **given).rank_cpus == ((0, 1, 2, 3),) * 3
+    assert plan("allreduce", ranks_placed="far", **given).rank_cpus == ((0, 1, 2, 3), (4, 5, 6, 7), (0, 1, 2, 3))
+
+
+def test_a_tuned_row_sets_its_variable_beside_the_transports() -> None:
+    made = plan("allreduce", backend="nccl", world_size=2, bytes=8, transport="shm", tuning="host_buffers_follow_rank")
+    assert made.variables == (("NCCL_P2P_DISABLE", "1"), ("NCCL_CUMEM_HOST_ENABLE", "0"))
+
+
+def test_ranks_that_share_a_gpu_ask_nccl_for_it() -> None:
+    made = plan("allreduce", two_nodes(gpus=1), backend="nccl", world_size=2, bytes=8, ranks_as="threads")
+    assert made.gpus == (0, 0)
+    assert ("NCCL_MULTI_RANK_GPU_ENABLE", "1") in made.variables
+    assert made.processes == 1
+
+
+def test_ranks_on_several_hosts_find_their_gpus_there() -> None:
+    made = plan("allreduce", settings=Settings(several_hosts=True), backend="nccl", world_size=16, bytes=8)
+    assert made.gpus == ()
+
+
 def test_the_deadline_is_the_users() -> None:
     assert plan("host_to_device", settings=Settings(deadline_s=7.0), gpus=(0,), bytes=8).deadline_s == 7.0
 
