@@ -65,7 +65,8 @@ class Plan:
 
     bytes: of one operation, one direction (for collectives: of one rank's message, nccl-tests' convention).
     gpus: NVML indices; addresses: their PCI addresses, same order. memory_node / target_node: NUMA nodes of the
-    (source) host buffer and of the destination of a host memory copy. cpu_node, cpus: where the copying threads run.
+    (source) host buffer and of the destination of a host memory copy. gpu_nodes: where several GPUs copy at once, the
+    node of each one's host buffer, in the order of gpus. cpu_node, cpus: where the copying threads run.
     rank_cpus: one CPU set a rank. rounds: samples; iterations: operations in one sample. min_seconds: an operation is
     repeated at least this long in all (link watch). deadline_s: after this the case has failed.
     variables: environment of the workers (NCCL_*), part of the pool's key. ranks_placed: 'near', 'far' or 'unpinned', how
@@ -104,6 +105,7 @@ class Plan:
     tuning: str | None = None
     ranks_placed: RanksPlaced | None = None
     ranks_as: RanksAs = "processes"
+    gpu_nodes: tuple[int | None, ...] = ()
 
     @property
     def processes(self) -> int:
