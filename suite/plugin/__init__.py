@@ -9,7 +9,7 @@ import pytest
 from pytest_benchmark.session import PerformanceRegression
 
 from suite import __version__
-from suite.plugin import checks, closing, collect, compare, live, options, sentences, state, versions
+from suite.plugin import checks, closing, collect, compare, lists, live, options, sentences, state, versions
 from suite.plugin.checks import Check
 
 __all__ = ["Check"]
@@ -83,10 +83,13 @@ def check(benchmark: Any, request: pytest.FixtureRequest) -> Check:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Outermost, since pytest-benchmark's own wrapper sets what is corrected here."""
     report = yield
     if collect.is_case(item):
+        lists.mark(item, report, call)
         checks.excuse(item, getattr(item, "funcargs", {}).get("benchmark"), report)
     return report
 
@@ -106,19 +109,30 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
     session.exitstatus = closing.exit_status(known, exitstatus, len(getattr(session, "items", ())))
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config) -> None:
-    """Before pytest-benchmark's, which raises where something regressed."""
-    closing.summarise(terminalreporter, config, config.stash[state.KEY], exitstatus)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_terminal_summary")
-def pytest_terminal_summary_with_regressions(config: pytest.Config) -> Generator[None, None, None]:
-    """pytest-benchmark has told of a regression and raises: exit status 1, without a traceback of its own insides."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> Generator[None, None, None]:
+    """Outermost: ours is the last that is read, whatever happens inside. Where something regressed pytest-benchmark has
+    said so and raises: exit status 1, without a traceback of its own insides."""
+    known = config.stash[state.KEY]
+    known.lists = lists.Lists(terminalreporter, config)
+    known.lists.for_blocks()
     try:
         yield
     except PerformanceRegression:
-        config.stash[state.KEY].regressed = True
+        known.regressed = True
+    finally:
+        known.lists.restore()
+        closing.summarise(terminalreporter, config, known, exitstatus)
+
+
+@pytest.hookimpl(tryfirst=True, specname="pytest_terminal_summary")
+def pytest_terminal_summary_between(config: pytest.Config) -> None:
+    """After pytest's blocks and before its short summary."""
+    found = config.stash[state.KEY].lists
+    if found is not None:
+        found.for_lines()
 
 
 @pytest.hookimpl(optionalhook=True)

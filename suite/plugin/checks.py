@@ -10,7 +10,7 @@ import pytest
 
 from suite.errors import SuiteError
 from suite.plan import cases, peers
-from suite.plugin import collect, sentences
+from suite.plugin import collect, lists, sentences
 from suite.plugin.replay import replay
 from suite.plugin.state import EXIT_FAILED, State
 from suite.records.case import Operation
@@ -48,12 +48,12 @@ class Check:
         self.item.stash[ENDED] = True
         if result.verdict is None:
             raise AssertionError(f"{result.case} has no verdict")
-        self.item.user_properties += [("verdict", result.verdict.status), ("cause", result.verdict.cause)]
+        self.item.user_properties += sentences.properties(result)
         if result.verdict.status in SKIPPED:
             pytest.skip(sentences.skip(result))
         self._replay(result)
         if result.verdict.status == "FAIL" or (self.state.strict and result.verdict.status in DOUBTFUL):
-            pytest.fail(sentences.failure(result), pytrace=False)
+            lists.fail(self.item, sentences.failure(result))
         return result
 
     def _represented(self, operation: Operation, pair: tuple[int, int]) -> Result | None:

@@ -17,6 +17,7 @@ from suite.plugin.state import State
 if TYPE_CHECKING:
     from suite.session import Session
 
+SCREEN = 30  # lines that a terminal shows
 WHOLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
 
@@ -52,7 +53,8 @@ def exit_status(state: State, exitstatus: int, collected: int) -> int:
 
 
 def summarise(reporter: pytest.TerminalReporter, config: pytest.Config, state: State, exitstatus: int) -> None:
-    """Our last section: tables, findings, notes, and where the report is."""
+    """Our last section: the answer, findings, the tables that were not written while it ran, notes, and where the
+    report is. Where that is long the answer is said again at its end, which is what a terminal still shows."""
     if state.session is None:
         return
     from suite.judge import findings
@@ -66,9 +68,11 @@ def summarise(reporter: pytest.TerminalReporter, config: pytest.Config, state: S
     if config.get_verbosity() < -1:
         reporter.write_line(headline)
     else:
-        reporter.write_line(
-            text.summary(run, found, headline, width=writer.fullwidth, colour=writer.hasmarkup).rstrip("\n")
-        )
+        width, colour = writer.fullwidth, writer.hasmarkup
+        shown = text.summary(run, found, headline, width=width, colour=colour, without=state.shown).rstrip("\n")
+        reporter.write_line(shown)
+        if shown.count("\n") > SCREEN:
+            reporter.write_line("\n" + text.answer(run, found, headline, width=width, colour=colour))
     for note in notes(config, state):
         reporter.write_line(note)
     reporter.write_line(f"report: {state.session.folder / 'report.md'}")
@@ -78,7 +82,15 @@ def notes(config: pytest.Config, state: State) -> list[str]:
     """Sentences beside the verdicts: versions that do not fit, and what a comparison does not cover."""
     benchmarks = config.pluginmanager.getplugin("pytest-benchmark")
     uncovered = compare.missing(benchmarks) if benchmarks is not None else []
-    return [*versions.mismatches(state.machine()), *state.notes, *uncovered]
+    return [*versions.mismatches(state.machine()), *state.notes, *uncovered, *_left_out(state)]
+
+
+def _left_out(state: State) -> list[str]:
+    count = state.lists.left_out if state.lists else 0
+    if not count:
+        return []
+    cases = "1 case fails" if count == 1 else f"{count} cases fail"
+    return [f"{cases} by their verdict: -rf lists them, -v says each one's evidence and next step"]
 
 
 @contextmanager

@@ -55,8 +55,7 @@ class Live:
         finally:
             group = collect.group_of(item)
             self._pace.end(group, time.monotonic() - started)
-            # The last group's table is in the summary, which follows.
-            ended = nextitem is not None and collect.group_of(nextitem) != group
+            ended = nextitem is None or collect.group_of(nextitem) != group
             if ended and not self._quiet and not self._terminal:
                 self._table(group)
 
@@ -78,6 +77,7 @@ class Live:
             self._state.session.run(), group, width=self._writer.fullwidth, colour=self._writer.hasmarkup
         ).rstrip("\n")
         self._reporter.write_line(shown)
+        self._state.shown.add(group)
 
 
 class Pace:

@@ -25,6 +25,28 @@ def failure(result: Result) -> str:
     return "\n".join(lines)
 
 
+def properties(result: Result) -> list[tuple[str, object]]:
+    """What JUnit carries of a case, as names and values: for build servers, which read no sentences."""
+    verdict, limits = result.verdict, result.limits
+    advice = verdict.advice if verdict and verdict.status not in ("PASS", "NOT_SAMPLED") else None
+    limit = format_bandwidth(limits.now) if limits and limits.now is not None else None
+    found = {
+        "verdict": verdict.status if verdict else None,
+        "cause": verdict.cause if verdict else None,
+        "measured": _value(result),
+        "limit": limit,
+        "advice": advice,
+    }
+    return [(name, value) for name, value in found.items() if value is not None]
+
+
+def _value(result: Result) -> str | None:
+    """Bandwidth, else the time of one operation; None where nothing was measured, or wrong bytes."""
+    if result.bandwidth is not None:
+        return format_bandwidth(result.bandwidth)
+    return format_seconds(result.latency_s) if result.latency_s is not None else None
+
+
 def measured(result: Result) -> str:
     """What came out beside what could: '3.31 GB/s of 26.3 GB/s (13 %)'."""
     if result.error:

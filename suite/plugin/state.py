@@ -14,6 +14,7 @@ import pytest
 from suite.errors import SuiteError
 from suite.plan.peers import Representatives
 from suite.plugin import options
+from suite.plugin.lists import Lists
 from suite.plugin.replay import Clock
 from suite.records.expect import NOTHING, Expectations
 from suite.records.machine import Machine
@@ -30,7 +31,8 @@ EXIT_FAILED = int(pytest.ExitCode.TESTS_FAILED)
 @dataclass
 class State:
     """planned: cases that this run will measure. notes: sentences to show at the end. regressed: pytest-benchmark's
-    comparison found a regression. broken: why the machine cannot be measured as asked, met while collecting."""
+    comparison found a regression. broken: why the machine cannot be measured as asked, met while collecting. shown:
+    groups whose tables were written while it ran."""
 
     settings: Settings
     base: Path
@@ -45,6 +47,8 @@ class State:
     notes: list[str] = field(default_factory=list)
     regressed: bool = False
     broken: pytest.UsageError | None = None
+    shown: set[str] = field(default_factory=set)
+    lists: Lists | None = None
     _machine: Machine | None = None
     _representatives: Representatives | None = None
     _sigterm: Any = None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from suite.records.run import Finding, Result, Run
+from suite.records.run import Finding, Result, Run, Status
 from suite.report import banner, grid, style
 from suite.report.tables import groups, machine, words
 from suite.report.tables.model import worst
@@ -18,8 +18,19 @@ LEGEND = (
 )
 
 
-def summary(run: Run, findings: Sequence[Finding], headline: str, *, width: int = WIDTH, colour: bool = False) -> str:
-    """The whole report. The first line answers: is this machine right? Ends with a newline."""
+def summary(
+    run: Run,
+    findings: Sequence[Finding],
+    headline: str,
+    *,
+    width: int = WIDTH,
+    colour: bool = False,
+    without: Collection[str] = (),
+) -> str:
+    """The whole report. The first line answers: is this machine right? Ends with a newline.
+
+    without: groups whose tables are left out, since they were shown before.
+    """
     lines = _head(run, findings, headline, width, colour)
     for finding in findings:
         lines += ["", *_finding(finding, width, colour)]
@@ -27,30 +38,40 @@ def summary(run: Run, findings: Sequence[Finding], headline: str, *, width: int 
     if "link" not in groups.names(run):
         lines += _links(run, width, colour)
     for name in groups.names(run):
-        lines += ["", *_group(run, name, width, colour)]
+        if name not in without:
+            lines += ["", *_group(run, name, width, colour)]
     lines += ["", *style.wrapped(LEGEND, width)]
     return "\n".join(lines) + "\n"
+
+
+def answer(run: Run, findings: Sequence[Finding], headline: str, *, width: int = WIDTH, colour: bool = False) -> str:
+    """The summary's first lines alone: is this machine right? Without a newline at its end."""
+    return "\n".join(_answer(run, findings, headline, width, colour))
 
 
 def group(run: Run, name: str, *, width: int = WIDTH, colour: bool = False) -> str:
     """The tables of one group and what went wrong in it, to be shown as it ends. Ends with a newline."""
     lines = ["SIMULATED"] if run.simulated else []
     lines += _group(run, name, width, colour)
-    found = groups.troubles(groups.members(run, name))
-    for result in found[:_MOST_TROUBLES]:
-        lines += _trouble(result, width, colour)
+    found = _alike(groups.troubles(groups.members(run, name)))
+    for alike in found[:_MOST_TROUBLES]:
+        lines += _trouble(alike, width, colour)
     if len(found) > _MOST_TROUBLES:
-        lines.append(f"… {len(found) - _MOST_TROUBLES} more like these")
+        lines.append(f"… {sum(map(len, found[_MOST_TROUBLES:]))} more")
     return "\n".join(lines) + "\n"
 
 
 def _head(run: Run, findings: Sequence[Finding], headline: str, width: int, colour: bool) -> list[str]:
-    first = style.wrapped(banner.titled(run, headline), width)
-    top = worst([*(f.status for f in findings), *(words.status(r) for r in run.results)])
-    lines = [style.strong(style.paint(line, top, colour), colour) for line in first]
+    lines = _answer(run, findings, headline, width, colour)
     for said in banner.lines(run):
         lines += [style.strong(line, colour) for line in style.wrapped(said, width, rest="  ")]
     return [*lines, words.counts(run.results)]
+
+
+def _answer(run: Run, findings: Sequence[Finding], headline: str, width: int, colour: bool) -> list[str]:
+    top = worst([*(f.status for f in findings), *(words.status(r) for r in run.results)])
+    first = style.wrapped(banner.titled(run, headline), width)
+    return [style.strong(style.paint(line, top, colour), colour) for line in first]
 
 
 def _finding(finding: Finding, width: int, colour: bool) -> list[str]:
@@ -102,9 +123,18 @@ def _group(run: Run, name: str, width: int, colour: bool) -> list[str]:
     return lines
 
 
-def _trouble(result: Result, width: int, colour: bool) -> list[str]:
-    status = words.status(result) or "FAIL"
+def _alike(results: Sequence[Result]) -> list[list[Result]]:
+    """Results of which the same is said, together: one slow link makes many."""
+    found: dict[tuple[Status | None, str], list[Result]] = {}
+    for result in results:
+        found.setdefault((words.status(result), words.sentence(result)), []).append(result)
+    return list(found.values())
+
+
+def _trouble(alike: Sequence[Result], width: int, colour: bool) -> list[str]:
+    status = words.status(alike[0]) or "FAIL"
     mark = words.MARKS[status]
-    lines = style.wrapped(f"{mark} {result.case}: {words.sentence(result)}", width, rest="  ")
+    more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+    lines = style.wrapped(f"{mark} {alike[0].case}{more}: {words.sentence(alike[0])}", width, rest="  ")
     lines[0] = style.paint(mark, status, colour) + lines[0][len(mark) :]
     return lines

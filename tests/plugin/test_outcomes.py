@@ -32,7 +32,7 @@ def verdict(status: str) -> Verdict:
 
 def test_a_fail_says_what_was_measured_the_cause_and_the_next_step(memory: Bench) -> None:
     memory.verdicts[CASE] = verdict("FAIL")
-    result = memory.run()
+    result = memory.run("-v")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         [
@@ -57,7 +57,7 @@ def test_doubts_pass_and_are_marked(memory: Bench, status: str, letter: str) -> 
 @pytest.mark.parametrize("status", ["WARN", "INDETERMINATE"])
 def test_strict_verdicts_make_doubts_fail(memory: Bench, status: str) -> None:
     memory.verdicts[CASE] = verdict(status)
-    result = memory.run("--strict-verdicts")
+    result = memory.run("--strict-verdicts", "-v")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["  next: move the card to the other socket"])
 
@@ -69,12 +69,27 @@ def test_what_cannot_be_measured_is_skipped_with_the_reason(memory: Bench) -> No
     result.stdout.fnmatch_lines(["SKIPPED*GPU 0 is in exclusive mode"])
 
 
-def test_junit_has_verdict_and_cause(memory: Bench) -> None:
+def test_junit_carries_the_cause_and_the_numbers_as_properties(memory: Bench) -> None:
     memory.verdicts[CASE] = verdict("WARN")
     memory.run("--junitxml=out.xml")
     root = ElementTree.parse(memory.path / "out.xml")
-    found = [{p.get("name"): p.get("value") for p in case.iter("property")} for case in root.iter("testcase")]
-    assert found == [{"verdict": "WARN", "cause": "remote_node_slow"}, {"verdict": "PASS", "cause": "healthy"}]
+    one, two = ({p.get("name"): p.get("value") for p in case.iter("property")} for case in root.iter("testcase"))
+    assert one | {"measured": ""} == {
+        "verdict": "WARN",
+        "cause": "remote_node_slow",
+        "measured": "",
+        "advice": "move the card to the other socket",
+    }
+    assert (one["measured"] or "").endswith("GB/s")
+    assert (two["verdict"], two["cause"]) == ("PASS", "healthy")
+
+
+def test_junit_has_the_whole_sentence_that_the_terminal_leaves_out(memory: Bench) -> None:
+    memory.verdicts[CASE] = verdict("FAIL")
+    memory.run("--junitxml=out.xml")
+    failure = ElementTree.parse(memory.path / "out.xml").find(".//failure")
+    assert failure is not None
+    assert "next: move the card to the other socket" in (failure.get("message") or "")
 
 
 def test_a_whole_run_is_complete_and_its_engine_closed(memory: Bench) -> None:
@@ -170,9 +185,11 @@ def test_a_benchmark_that_checks_twice_is_told_so(memory: Bench) -> None:
     result.stdout.fnmatch_lines(["*calls check() once*"])
 
 
-def test_the_summary_ends_with_where_the_report_is(memory: Bench) -> None:
-    result = memory.run()
-    result.stdout.fnmatch_lines(["*= lanecheck =*", "*", f"report: {memory.folders[-1]}/report.md"])
+def test_the_summary_ends_with_where_the_report_is_and_nothing_follows(memory: Bench) -> None:
+    memory.verdicts[CASE] = verdict("FAIL")
+    result = memory.run("-rA", "--benchmark-columns=min")
+    assert result.outlines[-2:] == [f"report: {memory.folders[-1]}/report.md", result.outlines[-1]]
+    result.stdout.fnmatch_lines(["*short test summary info*", "*= lanecheck =*", "*not right*", "*1 failed, 1 passed*"])
 
 
 def test_the_header_says_which_machine_and_which_effort(memory: Bench) -> None:
@@ -188,7 +205,10 @@ def test_quiet_is_quieter(memory: Bench) -> None:
         host_copy="def test_host_to_device(check, gpu, size):\n    check('host_to_device', gpus=(gpu,), bytes=size)\n"
     )
     plain, quiet, quieter = (memory.run("--sizes=8", *option).stdout.str() for option in ((), ("-q",), ("-qq",)))
-    assert plain.count("Host memory") > quiet.count("Host memory") > quieter.count("Host memory")
+    # While it runs, in the summary, not at all.
+    assert [text.count("Host memory") for text in (plain, quiet, quieter)] == [1, 1, 0]
+    assert plain.index("Host memory") < plain.index("= lanecheck")
+    assert quiet.index("Host memory") > quiet.index("= lanecheck")
     assert "report: " in quieter
 
 

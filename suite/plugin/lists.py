@@ -1,0 +1,62 @@
+"""pytest's own lists of failures: a verdict is none of the code's, and one slow link can be a hundred of them.
+
+One cause said a hundred times buries the answer, so that verdicts are left out of the FAILURES blocks (back with -v or
+--tb=STYLE) and of the short summary (back with -v or -rf). Errors of the code stay in both. The counts stay whole.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import pytest
+
+DEFAULT_REPORT = "fE"  # pytest's -r where none is given
+_MARK = "lanecheck_verdict"
+_BY_VERDICT = pytest.StashKey[bool]()
+
+
+def fail(item: pytest.Item, sentence: str) -> NoReturn:
+    """Fails a case by its verdict."""
+    item.stash[_BY_VERDICT] = True
+    pytest.fail(sentence, pytrace=False)
+
+
+def mark(item: pytest.Item, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
+    """Remembers in the report whether it was the verdict that failed the case, and not what came after it."""
+    failed = call.when == "call" and call.excinfo is not None and call.excinfo.errisinstance(pytest.fail.Exception)
+    setattr(report, _MARK, failed and item.stash.get(_BY_VERDICT, False))
+
+
+class Lists:
+    """The failures that a terminal reporter would list, with and without the verdicts."""
+
+    def __init__(self, reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+        self._stats = reporter.stats
+        self._all = list(reporter.stats.get("failed", ()))
+        self._others = [report for report in self._all if not getattr(report, _MARK, False)]
+        self._verbose = config.get_verbosity() > 0
+        self._blocks = self._verbose or config.option.tbstyle not in ("auto", "no")
+        self._lines = self._verbose or config.option.reportchars != DEFAULT_REPORT
+
+    @property
+    def left_out(self) -> int:
+        """How many verdicts the short summary does not name."""
+        return 0 if self._lines else len(self._all) - len(self._others)
+
+    def for_blocks(self) -> None:
+        """Before pytest writes its FAILURES blocks."""
+        self._set(self._all if self._blocks else self._others)
+
+    def for_lines(self) -> None:
+        """Before pytest writes its short summary."""
+        self._set(self._all if self._lines else self._others)
+
+    def restore(self) -> None:
+        """Before pytest counts."""
+        self._set(self._all)
+
+    def _set(self, reports: list[pytest.TestReport]) -> None:
+        """An empty list would still make pytest's last line red."""
+        self._stats["failed"] = reports
+        if not reports:
+            del self._stats["failed"]
