@@ -86,7 +86,8 @@ class PciFunction:
 
     address: domain:bus:device.function in lower case. parent: address of the bridge above, None on a root bus.
     root_bus: the host bridge's bus as sysfs names it, 'pci0000:20'. config: None where it could not be read;
-    config_note then says why ('needs root').
+    config_note then says why ('needs root'). network_rate: bytes per second and direction of a network adapter's ports
+    that are up.
     """
 
     address: str
@@ -108,6 +109,7 @@ class PciFunction:
     driver: str | None = None
     slot: str | None = None
     iommu_group: str | None = None
+    network_rate: float | None = None
 
     @property
     def is_bridge(self) -> bool:
