@@ -18,7 +18,7 @@ from suite.records.run import Limits, Result
 
 _LARGEST_CUTS = 10  # ranks up to which every cut is looked at; above, cuts of one rank
 _SHARED = "Several ranks share a GPU: this exercises the code and no link, so no limit is given."
-_NETWORK = "The edges cross the network, whose rate is not in the record of the machine: no limit."
+_NETWORK = "The edges cross the network, and no adapter of this machine tells its rate: no limit."
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,15 @@ def limits(
     """The ceiling of busbw over NCCL. algorithm: what to take where the samples name none (None: the cut bound)."""
     if plan.world_size < 2:
         return ceilings.unknown("One rank moves nothing between GPUs: no limit.")
-    if len(set(plan.gpus)) < plan.world_size:
-        return ceilings.unknown(_SHARED)
     how = rings.taken(machine, plan, samples, algorithm)
+    networked = any(edge.kind == "net" for edge in how.edges)
+    if len(set(plan.gpus)) < plan.world_size and not networked:
+        return ceilings.unknown(_SHARED)
     if any(edge.kind != "nvlink" for edge in how.edges) and any(gpu.c2c for gpu in machine.gpus):
         return ceilings.unknown(NO_PCIE, hard=False)
     found = _ceiling(machine, plan, how, sources)
+    if networked:
+        found = _lower(found, _network(machine, plan, how))
     return replace(found, floor_s=floor(plan, how, so_far), why=f"{how.words}. {found.why}")
 
 
@@ -109,14 +112,40 @@ def _ceiling(machine: Machine, plan: Plan, how: Taken, sources: Sources) -> Limi
     over_nvlink = _nvlink(machine, plan, how)
     over_pcie = _pcie(machine, plan, how, sources)
     if over_pcie is None and over_nvlink is None:
-        network_only = any(edge.kind == "net" for edge in how.edges)
-        return ceilings.unknown(_NETWORK if network_only else "No link of this path is known: no limit.")
+        return ceilings.unknown("No link of this path is known: no limit.")
     if over_nvlink is None or (over_pcie and over_pcie.now and over_pcie.now < over_nvlink.rate):
         return over_pcie or ceilings.unknown("No link of this path is known: no limit.")
     if over_pcie is not None and over_pcie.now is None:
         return over_pcie
     rate = over_nvlink.rate
     return Limits(now=rate, platform=rate, device=rate, basis="read", binding=over_nvlink.binding, why=over_nvlink.why)
+
+
+def _network(machine: Machine, plan: Plan, how: Taken) -> Limits:
+    """busbw of a ring by the rates of this host's adapters, all of them together; soft: which ones NCCL took, and
+    whether a socket left the host at all, is not known. Ranks of one host that talk over the network get no `now`."""
+    rates = {f.address: f.network_rate for f in machine.pci if f.network_rate}
+    crossings = sum(edge.count for edge in how.edges if edge.kind == "net")
+    if not rates:
+        return ceilings.unknown(_NETWORK)
+    several_hosts = plan.world_size > len(machine.gpus)
+    here = max(1, round(crossings * min(1.0, len(machine.gpus) / plan.world_size)))  # edges that leave this host
+    rate = network(sum(rates.values()), how.channels, here)
+    names = f"{', '.join(rates)}: {sum(rates.values()) / 1e9:.1f} GB/s of network"
+    why = (
+        f"Network adapters {names}, each way; {how.channels} ring(s) leave this host {here} time(s): "
+        f"{rate / 1e9:.1f} GB/s. Soft: which adapters NCCL took is not known."
+    )
+    if not several_hosts:
+        why += " All ranks are on this host: what an adapter or the kernel reaches with itself is not modelled."
+    return Limits(now=rate if several_hosts else None, platform=rate, basis="read", hard=False, binding=names, why=why)
+
+
+def _lower(one: Limits, other: Limits) -> Limits:
+    """The ceiling that binds: the lower one; the second where neither is known."""
+    if one.now is None or other.now is None:
+        return one if one.now is not None else other
+    return min(one, other, key=lambda limits: limits.now or 0.0)
 
 
 def _pcie(machine: Machine, plan: Plan, how: Taken, sources: Sources) -> Limits | None:

@@ -106,6 +106,29 @@ def aer_total(text: str | None) -> int | None:
     return total if total is not None or not counts else sum(int(n) for _, n in counts)
 
 
+def network_rate(tree: Tree, folder: str) -> float | None:
+    """Bytes per second and direction of all ports of a network adapter that are up; None where there is none.
+
+    Linux' Documentation/ABI: net/*/speed in Mbit/s (-1: unknown), infiniband/*/ports/*/rate as '200 Gb/sec (4X HDR)'.
+    A port of both kinds is the same one, so that the larger sum counts.
+    """
+    ethernet = [tree.number(f"{folder}/net/{name}/speed") for name in tree.names(f"{folder}/net")]
+    megabits = sum(speed for speed in ethernet if speed is not None and speed > 0)
+    gigabits = sum(
+        _infiniband_rate(tree, f"{folder}/infiniband/{device}/ports/{port}")
+        for device in tree.names(f"{folder}/infiniband")
+        for port in tree.names(f"{folder}/infiniband/{device}/ports")
+    )
+    return max(megabits * 1e6, gigabits * 1e9) / 8 or None
+
+
+def _infiniband_rate(tree: Tree, port: str) -> float:
+    """Gbit/s of one port; 0 where it is down."""
+    match = re.match(r"(\d{1,5}(?:\.\d)?) Gb/sec", tree.text(f"{port}/rate") or "", re.ASCII)
+    active = "ACTIVE" in (tree.text(f"{port}/state") or "")
+    return float(match[1]) if match and active else 0.0
+
+
 def is_nvidia_gpu(function: PciFunction) -> bool:
     """An NVIDIA display or 3D controller."""
     return function.vendor_id == NVIDIA and (function.class_code or 0) >> 16 == 0x03
@@ -146,6 +169,7 @@ def _function(tree: Tree, address: str, path: Path, slots: dict[str, str]) -> Pc
         driver=tree.target(f"{folder}/driver"),
         slot=slots.get(address.rpartition(".")[0]),
         iommu_group=tree.target(f"{folder}/iommu_group"),
+        network_rate=network_rate(tree, folder),
     )
 
 

@@ -98,11 +98,26 @@ def _function(tree: Tree, address: str) -> dict[str, Content]:
     for name in _FUNCTION_FILES:
         if (data := tree.data(f"{folder}/{name}")) is not None:
             found[f"{folder}/{name}"] = data
+    found |= _ports(tree, folder)
     if (config := tree.data(f"{folder}/config", most=4096)) is not None:
         found[f"{folder}/config"] = clean_config(config)
     for name, home in _FUNCTION_LINKS.items():
         if (to := tree.target(f"{folder}/{name}")) is not None:
             found[f"{folder}/{name}"] = Link(os.path.relpath(f"{home}/{to}", folder))
+    return found
+
+
+def _ports(tree: Tree, folder: str) -> dict[str, Content]:
+    """The rates of a network adapter's ports, which lose their names: some are those of a site's networks."""
+    found: dict[str, Content] = {}
+    for index, name in enumerate(tree.names(f"{folder}/net")):
+        if (data := tree.data(f"{folder}/net/{name}/speed")) is not None:
+            found[f"{folder}/net/port{index}/speed"] = data
+    for index, name in enumerate(tree.names(f"{folder}/infiniband")):
+        for port in tree.names(f"{folder}/infiniband/{name}/ports"):
+            for file in ("rate", "state"):
+                if (data := tree.data(f"{folder}/infiniband/{name}/ports/{port}/{file}")) is not None:
+                    found[f"{folder}/infiniband/device{index}/ports/{port}/{file}"] = data
     return found
 
 

@@ -89,7 +89,8 @@ def _what(machine: Machine, function: PciFunction | None) -> str:
     gpu = next((g for g in machine.gpus if g.address == function.address), None)
     if gpu:
         return f"GPU {gpu.index} {gpu.name}"
-    return "switch" if function.is_bridge else function.name or "device"
+    rate = f" {function.network_rate * 8 / 1e9:g} Gbit/s" if function.network_rate else ""
+    return "switch" if function.is_bridge else (function.name or "device") + rate
 
 
 def _short(address: str) -> str:

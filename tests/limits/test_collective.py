@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from suite.limits import case, collective
 from suite.limits.collective import bus_factor
 from suite.records.case import Plan, Samples, Transport
-from suite.records.machine import Cpu, Gpu, GpuPair, Machine, NvLink
+from suite.records.machine import Cpu, Gpu, GpuPair, Machine, NvLink, PciFunction
 from suite.records.run import Limits, Result
 from tests.limits import machines as m
 
@@ -160,8 +162,43 @@ def test_ranks_that_share_a_gpu_have_no_limit() -> None:
     assert "share a GPU" in limit.why
 
 
-def test_the_network_has_no_limit_but_a_formula() -> None:
-    assert allreduce(m.below_root_ports(2), Transport(name="NET", algorithm="Ring")).now is None
+def test_a_network_whose_adapters_tell_no_rate_has_no_limit() -> None:
+    limit = allreduce(m.below_root_ports(2), Transport(name="NET", algorithm="Ring"))
+    assert (limit.now, limit.platform) == (None, None)
+    assert "no adapter of this machine tells its rate" in (limit.why or "")
+
+
+def with_adapters(machine: Machine, *rates: float) -> Machine:
+    adapters = tuple(
+        PciFunction(f"0000:a{i}:00.0", class_code=0x020700, network_rate=rate) for i, rate in enumerate(rates)
+    )
+    return replace(machine, pci=(*machine.pci, *adapters))
+
+
+def test_ranks_of_one_host_over_the_network_are_told_the_adapters_and_get_no_limit_for_now() -> None:
+    limit = allreduce(with_adapters(m.below_root_ports(2), 25e9, 25e9), Transport(name="NET", algorithm="Ring"))
+    assert limit.now is None
+    assert limit.platform == pytest.approx(25e9)
+    assert not limit.hard
+    assert (limit.binding or "").startswith("0000:a0:00.0, 0000:a1:00.0: 50.0 GB/s")
+
+
+def test_two_hosts_are_bound_by_the_adapters_of_one_over_all_rings() -> None:
+    machine = with_adapters(m.below_root_ports(2), 12.5e9)
+    edges = tuple(
+        text
+        for _ in range(2)
+        for text in ("r0>r1 P2P/direct pointer", "r1>r2 NET/IB/0", "r2>r3 P2P/direct pointer", "r3>r0 NET/IB/0")
+    )
+    plan = m.plan("allreduce", 0, 1, engine="nccl", backend="nccl", world_size=4)
+    seen = m.samples(transport=Transport("NET", "Ring", edges=edges))
+    limit = case.of(machine, plan, seen, loaded(machine))
+    assert limit.now == pytest.approx(12.5e9)
+    assert not limit.hard
+    assert "2 ring(s) leave this host 2 time(s)" in (limit.why or "")
+
+
+def test_the_network_s_share_follows_rings_and_crossings() -> None:
     assert collective.network(50e9, channels=4, crossings=4) == pytest.approx(50e9)
     assert collective.network(50e9, channels=4, crossings=8) == pytest.approx(25e9)
 

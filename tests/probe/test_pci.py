@@ -173,3 +173,39 @@ def test_loops_in_the_capability_lists_end() -> None:
 def test_the_bandwidth_bits_of_link_status_are_read(bits: int, seen: tuple[bool, bool]) -> None:
     assert config_space.status_bits(trees.config_space(status_bits=bits)) == seen
     assert config_space.status_bits(trees.config_space(size=64)) is None
+
+
+@pytest.mark.parametrize(
+    ("files", "rate"),
+    [
+        ({"net/eth0/speed": "100000\n"}, 12.5e9),
+        ({"net/eth0/speed": "-1\n"}, None),
+        ({"net/eth0/speed": ""}, None),
+        (
+            {"infiniband/mlx5_0/ports/1/rate": "200 Gb/sec (4X HDR)\n", "infiniband/mlx5_0/ports/1/state": "4: ACTIVE"},
+            25e9,
+        ),
+        (
+            {"infiniband/mlx5_0/ports/1/rate": "10 Gb/sec (4X SDR)\n", "infiniband/mlx5_0/ports/1/state": "1: DOWN"},
+            None,
+        ),
+        (
+            {
+                "net/eth0/speed": "200000",
+                "infiniband/mlx5_0/ports/1/rate": "200 Gb/sec (2X NDR)",
+                "infiniband/mlx5_0/ports/1/state": "4: ACTIVE",
+            },
+            25e9,
+        ),
+        ({}, None),
+    ],
+)
+def test_the_ports_of_an_adapter_that_are_up_add_to_its_rate(
+    tmp_path: Path, files: dict[str, str], rate: float | None
+) -> None:
+    place = "pci0000:00/0000:00:01.0"
+    made = trees.function(place, class_="0x020700") | {
+        f"sys/devices/{place}/{name}": text for name, text in files.items()
+    }
+    (found,) = pci.read(Tree(trees.write(tmp_path, made)))
+    assert found.network_rate == rate

@@ -82,6 +82,22 @@ def test_a_cleaned_configuration_space_says_the_same() -> None:
     assert cleaned != whole
 
 
+def test_the_rates_of_adapters_are_recorded_without_the_names_of_their_ports(tmp_path: Path) -> None:
+    place = "pci0000:00/0000:00:01.0"
+    port = f"sys/devices/{place}/infiniband/mlx5_site/ports/1"
+    files = trees.function(place, class_="0x020700") | {
+        f"sys/devices/{place}/net/oob_site/speed": "1000\n",
+        f"sys/devices/{place}/net/oob_site/address": "aa:bb:cc:dd:ee:ff\n",
+        f"{port}/rate": "200 Gb/sec (4X HDR)\n",
+        f"{port}/state": "4: ACTIVE\n",
+    }
+    recording.record(tmp_path / "m.tar.gz", root=trees.write(tmp_path / "root", files), nvml=False)
+    with tarfile.open(tmp_path / "m.tar.gz") as tar:
+        assert not [name for name in tar.getnames() if "site" in name or name.endswith("/net/port0/address")]
+    (found,) = recording.load(tmp_path / "m.tar.gz").machine.pci
+    assert found.network_rate == 25e9
+
+
 def test_a_recording_is_never_written_over(tmp_path: Path) -> None:
     path = trees.write(tmp_path, {"a.tar.gz": "kept"}) / "a.tar.gz"
     with pytest.raises(ProbeError, match="there already"):
