@@ -69,10 +69,14 @@ def slower_than_staging(view: View) -> Verdict | None:
 
 
 def same_gpu(view: View) -> Verdict | None:
-    """Copies within one GPU exercise the code path and no link."""
-    if len(set(view.result.gpus)) > 1 or (view.result.limits and view.result.limits.now):
+    """Copies within one GPU exercise the code path and no link; memory is their ceiling, where its rate is known."""
+    if len(set(view.result.gpus)) > 1 or levels.level(view) not in ("ok", "unknown"):
         return None
-    return say("correct", measured=view.measured)
+    note = "functional-only: one GPU, no link is crossed"
+    limits = view.result.limits
+    if limits is None or limits.now is None:
+        return say("correct", note, measured=view.measured)
+    return say("healthy", note, *levels.spread_note(view), binding=limits.binding, sentence=levels.reached(view))
 
 
 def redirecting_ports(machine: Machine, gpus: tuple[int, ...]) -> list[str]:

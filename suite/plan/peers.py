@@ -92,11 +92,25 @@ class Representatives:
         for members in self._classes.values():
             apart = self._disagreeing(members)
             agreeing = [couple for couple in members if couple not in apart]
-            swept = agreeing[:1] + apart[:MOST_SWEPT]
+            looked_at = self._telling(apart)
+            swept = agreeing[:1] + looked_at
             self._apart.update(apart)
             for couple in members:
-                other = apart[0] if couple in apart else swept[0]
-                self._stands[couple] = couple if couple in swept else other
+                others = [o for o in looked_at if self._causes(o) == self._causes(couple)] if couple in apart else swept
+                self._stands[couple] = couple if couple in swept else (others or looked_at)[0]
+
+    def _telling(self, apart: Sequence[Pair]) -> list[Pair]:
+        """Couples to sweep of those that disagree: the first of each kind of trouble before the second of any."""
+        seen: Counter[Kind] = Counter()
+        turns = []
+        for couple in apart:
+            turns.append((seen[self._causes(couple)], couple))
+            seen[self._causes(couple)] += 1
+        return sorted(couple for _, couple in sorted(turns)[:MOST_SWEPT])
+
+    def _causes(self, couple: Pair) -> Kind:
+        copies = self._copies.get(couple, {}).values()
+        return tuple(sorted({one.verdict.cause for one in copies if one.verdict}))
 
     def _disagreeing(self, members: Sequence[Pair]) -> list[Pair]:
         """Couples of a class with a copy whose status or bandwidth is not the usual one."""

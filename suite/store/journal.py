@@ -39,8 +39,9 @@ class Journal:
         self._length = os.fstat(self._descriptor).st_size
 
     def append(self, result: Result) -> None:
-        """Adds one result; it is on the disk when this returns. Raises StoreError."""
-        self._write(_line("result", result))
+        """Adds one result. A measured one is on the disk when this returns; others (a large machine has thousands of
+        cases that another one stands for) are on their way there. Raises StoreError."""
+        self._write(_line("result", result), settled=bool(result.samples_s or result.error))
 
     def end(self, complete: bool) -> None:
         """Adds the end line and closes the file. Safe to call twice. Raises StoreError."""
@@ -58,12 +59,13 @@ class Journal:
         except OSError as error:
             raise files.cannot_write(self._path, error) from error
 
-    def _write(self, line: bytes) -> None:
+    def _write(self, line: bytes, *, settled: bool = True) -> None:
         if self._descriptor < 0:
             raise StoreError(f"{self._path} has ended: nothing can be added to it")
         try:
             files.write_all(self._descriptor, line)
-            os.fdatasync(self._descriptor)
+            if settled:
+                os.fdatasync(self._descriptor)
         except OSError as error:
             self._drop_torn_line()
             raise files.cannot_write(self._path, error) from error
