@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from suite.errors import Unavailable
 from suite.measure import cuda_copy
@@ -17,7 +17,7 @@ from suite.measure.cuda_copy import TO_DEVICE, TO_HOST, Direction
 from suite.measure.cuda_device import Device
 from suite.measure.cuda_session import Placed, Session
 from suite.measure.cuda_timing import MOST_QUEUED, WARM_UP_S, Work
-from suite.records.case import Plan
+from suite.records.case import Placement, Plan
 
 # Opening the gate and seeing the last end each take some microseconds: below a thousandth of this.
 SHORTEST_S = 0.02
@@ -63,11 +63,20 @@ def measured(session: Session, plan: Plan) -> Answer:
         verified=wrong is None,
         wrong=wrong,
         directions={lane.name: tuple(s.each[i] for s in samples) for i, lane in enumerate(lanes)},
-        placement=placed.proof(),
+        placement=proof(plan, placed),
         iterations=count,
         counted="bytes copied, once, by all GPUs, until the last one ended",
         notes=notes + gate_notes(samples),
     )
+
+
+def proof(plan: Plan, placed: Placed) -> Placement:
+    """All GPUs' buffers as one: proved only where each lies on its own GPU's node. detail: which those are."""
+    found = placed.proof()
+    if not plan.gpu_nodes or found.proved is not True:
+        return found
+    nodes = ", ".join(f"gpu{gpu}'s on node {node}" for gpu, node in zip(plan.gpus, plan.gpu_nodes, strict=True))
+    return replace(found, detail=f"every page of {nodes}")
 
 
 def rounds(session: Session, plan: Plan, works: Sequence[Work]) -> tuple[list[Together], int]:
@@ -119,18 +128,19 @@ def _lanes(session: Session, plan: Plan, devices: Sequence[Device]) -> list[Lane
     if names is None:
         raise Unavailable(f"{plan.operation} is no operation of all GPUs")
     lanes = []
-    for gpu, device in zip(plan.gpus, devices, strict=True):
+    nodes = plan.gpu_nodes or (plan.memory_node,) * len(plan.gpus)
+    for gpu, node, device in zip(plan.gpus, nodes, devices, strict=True):
         device.use()
         for name, stream in zip(names, device.streams, strict=False):
-            way = _way(session, plan, device, name)
+            way = _way(session, plan, device, name, node)
             label = f"gpu{gpu}" if len(names) == 1 else f"gpu{gpu} {name}"
             lanes.append(Lane(label, way, way.work(session, plan, stream)))
     return lanes
 
 
-def _way(session: Session, plan: Plan, device: Device, name: str) -> Direction:
-    """Every GPU has host and device buffers of its own."""
-    host = session.buffers.host(f"{name} {device.address}", plan.bytes, plan.memory, plan.memory_node)
+def _way(session: Session, plan: Plan, device: Device, name: str, node: int | None) -> Direction:
+    """Every GPU has host and device buffers of its own, on a node of its own."""
+    host = session.buffers.host(f"{name} {device.address}", plan.bytes, plan.memory, node)
     return cuda_copy.direction(session, plan, device, name, host)
 
 

@@ -88,6 +88,19 @@ def near_cpus(machine: Machine, node: int | None) -> tuple[int | None, tuple[int
     return nearest.index, nearest.cpus
 
 
+def near_memory(machine: Machine, gpu: int) -> int | None:
+    """The node nearest to a GPU whose memory may be used: its own, where it has some. None where none is known."""
+    found = machine.gpu(gpu)
+    home = machine.node(found.numa_node) if found else None
+    if home is None or found is None:
+        return found.numa_node if found else None
+    allowed = machine.environment.allowed_nodes
+    usable = [n for n in machine.nodes if n.memory_bytes != 0 and (not allowed or n.index in allowed)]
+    if home in usable or not usable:
+        return home.index
+    return min(usable, key=lambda n: _distance(home, machine, n)).index
+
+
 def _by_operation(machine: Machine, settings: Settings, operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
     if operation == "host_memory_copy":
         return _host_memory(machine, given)
@@ -102,6 +115,8 @@ def _by_operation(machine: Machine, settings: Settings, operation: Operation, gi
         return {**placed, "iterations": 100, "bytes": 8}
     if operation == "staging":
         return {**placed, "iterations": 4, "bytes": STAGED_BYTES}
+    if operation.startswith("all_gpus"):
+        placed = _near_each(machine, given)
     return {**placed, "iterations": copy_iterations(given["bytes"])}
 
 
@@ -225,10 +240,20 @@ def _near(machine: Machine, given: dict[str, Any]) -> dict[str, Any]:
     """Where the copying thread runs, and the buffer's node: the GPU's own where the case names none."""
     node = given.get("memory_node")
     if node is None and given.get("gpus"):
-        gpu = machine.gpu(given["gpus"][0])
-        node = gpu.numa_node if gpu else None
+        node = near_memory(machine, given["gpus"][0])
     cpu_node, cpus = near_cpus(machine, node) if node is not None else (None, ())
     return {"memory_node": node, "cpu_node": cpu_node, "cpus": cpus}
+
+
+def _near_each(machine: Machine, given: dict[str, Any]) -> dict[str, Any]:
+    """Every GPU copies with a buffer on its own node. The one thread that queues runs near them where they share a
+    node, and anywhere where they do not."""
+    if given.get("memory_node") is not None:
+        return _near(machine, given)
+    nodes = tuple(near_memory(machine, index) for index in given["gpus"])
+    if len(set(nodes)) == 1:
+        return {**_near(machine, given), "gpu_nodes": nodes}
+    return {"memory_node": None, "cpu_node": None, "cpus": (), "gpu_nodes": nodes}
 
 
 def _addresses(machine: Machine, gpus: tuple[int, ...]) -> tuple[str, ...]:

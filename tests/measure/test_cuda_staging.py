@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from suite.measure import cuda_copy
+from suite.measure.cuda_buffers import Host
+from suite.records.case import Memory, Placement
 from suite.units import MIB
 from tests.measure.cuda_plans import fake_session, plan
 
@@ -75,6 +79,39 @@ def test_all_gpus_copy_at_once_and_every_byte_is_right(operation: str) -> None:
     assert len(answer.seconds) == 2
     assert len(answer.directions or {}) == (6 if operation.endswith("both_ways") else 3)
     assert api.left_over() == {}
+
+
+def test_every_gpu_copies_with_a_buffer_on_its_own_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, int | None]] = []
+    session, _ = fake_session(2)
+    allocate = session.buffers.host
+
+    def host(role: str, nbytes: int, memory: Memory = "pinned", node: int | None = None) -> Host:
+        asked.append((role, node))
+        return replace(allocate(role, nbytes, memory, None), node=node)
+
+    monkeypatch.setattr(session.buffers, "host", host)
+    monkeypatch.setattr(Host, "prove", lambda one: Placement(node=one.node, proved=True, method="move_pages"))
+    answer = cuda_copy.measured(session, plan("all_gpus_host_to_device", 4 * MIB, gpus=2, gpu_nodes=(0, 1)))
+    buffers = [(role, node) for role, node in asked if role != "spare"]
+    assert buffers == [("host_to_device 0000:01:00.0", 0), ("host_to_device 0000:02:00.0", 1)]
+    assert answer.placement == Placement(
+        proved=True, method="move_pages", detail="every page of gpu0's on node 0, gpu1's on node 1"
+    )
+
+
+def test_one_gpus_buffer_elsewhere_disproves_the_placement_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    session, _ = fake_session(2)
+    looks: list[bool] = []
+
+    def prove(_host: Host) -> Placement:
+        looks.append(len(looks) != 3)  # two buffers, two looks: the last one is wrong
+        return Placement(proved=looks[-1], method="move_pages")
+
+    monkeypatch.setattr(Host, "prove", prove)
+    answer = cuda_copy.measured(session, plan("all_gpus_device_to_host", 4 * MIB, gpus=2))
+    assert answer.placement is not None
+    assert answer.placement.proved is False
 
 
 def test_one_gate_holds_the_streams_of_all_gpus() -> None:

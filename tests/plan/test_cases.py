@@ -33,6 +33,30 @@ def test_memory_of_a_node_without_cpus_is_copied_by_the_nearest_cpus() -> None:
     assert plan("host_to_device", bare, gpus=(0,), memory_node=2, bytes=MIB).cpu_node == 1
 
 
+def test_every_one_of_several_gpus_gets_a_buffer_on_its_own_node() -> None:
+    made = plan("all_gpus_host_to_device", two_nodes(gpus=3), gpus=(0, 1, 2), bytes=MIB)
+    assert made.gpu_nodes == (0, 1, 0)
+    assert (made.memory_node, made.cpu_node, made.cpus) == (None, None, ())
+
+
+def test_gpus_of_one_node_share_it_and_its_cpus() -> None:
+    made = plan("all_gpus_both_ways", two_nodes(gpus=3), gpus=(0, 2), bytes=MIB)
+    assert (made.gpu_nodes, made.memory_node, made.cpu_node) == ((0, 0), 0, 0)
+
+
+def test_a_node_that_is_asked_for_is_that_of_all_gpus() -> None:
+    made = plan("all_gpus_host_to_device", gpus=(0, 1), memory_node=1, bytes=MIB)
+    assert (made.gpu_nodes, made.memory_node) == ((), 1)
+
+
+def test_a_gpu_on_a_node_without_memory_uses_the_nearest_that_has_some() -> None:
+    machine = two_nodes()
+    empty, other = machine.nodes
+    bare = replace(machine, nodes=(replace(empty, memory_bytes=0), other))
+    assert plan("link_under_load", bare, gpus=(0,)).memory_node == 1
+    assert plan("all_gpus_host_to_device", bare, gpus=(0, 1), bytes=MIB).gpu_nodes == (1, 1)
+
+
 def test_host_memory_copies_are_larger_than_all_caches() -> None:
     made = plan("host_memory_copy", two_nodes(cache=200 * MIB), memory_node=0, target_node=1)
     assert made.bytes == 512 * MIB

@@ -27,7 +27,7 @@ class _Axis:
 _AXES = (
     _Axis(Column("copy"), lambda r: r.operation, lambda r: words.operation(r.operation), always=True),
     _Axis(Column("GPU", "number", merge="list"), lambda r: r.gpus, words.gpus),
-    _Axis(Column("node", "number", merge="list"), lambda r: r.memory_node, lambda r: words.number(r.memory_node)),
+    _Axis(Column("node", "number", merge="list"), lambda r: r.memory_node, words.memory_node),
     _Axis(Column("to node", "number", merge="list"), lambda r: r.target_node, lambda r: words.number(r.target_node)),
     _Axis(Column("CPUs of", "number", merge="list"), lambda r: r.cpu_node, lambda r: words.number(r.cpu_node)),
     _Axis(Column("how"), lambda r: (r.engine, r.memory), words.how),

@@ -67,6 +67,14 @@ def number(value: int | None) -> str:
     return UNKNOWN if value is None else str(value)
 
 
+def memory_node(result: Result) -> str:
+    """The node of the host buffer; 'own' where every GPU of a group had one on its own node, proved."""
+    several = result.memory_node is None and result.operation.startswith("all_gpus")
+    if several and result.placement is not None and result.placement.proved:
+        return "own"
+    return number(result.memory_node)
+
+
 def measured(result: Result) -> Cell:
     """The bandwidth in GB/s, or in one word why there is none; with its verdict."""
     return Cell(_value(result), status=status(result), sort=result.bandwidth)
