@@ -12,6 +12,8 @@ from suite.report import grid, markdown, style
 from suite.report.tables.model import Cell, Column, Table
 
 WIDTH = 100
+_ROWS = 25
+_REASONS = 3
 _STATUS: dict[Call, Status] = {"worse": "FAIL", "better": "PASS", "inconclusive": "INDETERMINATE", "same": "PASS"}
 _HOW = (
     "The unit is a run: its value is the median of its rounds. change: the median of all pairwise ratios "
@@ -85,9 +87,11 @@ def _changed(changes: Sequence[Change]) -> Table:
         Column("runs", "number", drop=4),
         Column("", "verdict"),
     )
-    rows = tuple(_row(change) for change in changes)
-    reasons = dict.fromkeys(f"{c.case}: {c.why}" for c in words.doubtful(changes))
-    return Table("Cases that changed, or might have", columns, rows, notes=tuple(list(reasons)[:5]))
+    left = len(changes) - _ROWS
+    more = (f"… {left} more; --json has all",) if left > 0 else ()
+    reasons = [f"{c.case}: {c.why}" for c in words.doubtful(changes)][:_REASONS]
+    rows = tuple(_row(change) for change in changes[:_ROWS])
+    return Table("Cases that changed, or might have", columns, rows, notes=(*more, *reasons))
 
 
 def _row(change: Change) -> tuple[Cell, ...]:

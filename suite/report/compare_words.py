@@ -33,7 +33,7 @@ def sentences(comparison: Comparison) -> tuple[str, ...]:
     """One for each set of GPUs with a called change, the gravest first; then links that changed without one."""
     groups: dict[tuple[int, ...], list[Change]] = {}
     for change in called(comparison.changes):
-        groups.setdefault(change.gpus, []).append(change)
+        groups.setdefault(tuple(sorted(change.gpus)), []).append(change)
     ordered = sorted(groups.values(), key=lambda group: _gravity(group, comparison))
     told = [_sentence(group, comparison) for group in ordered]
     return (*told, *_quiet_links(comparison, {gpu for gpus in groups for gpu in gpus}))
@@ -162,10 +162,10 @@ def _conclusion(group: Sequence[Change], comparison: Comparison) -> str:
 
 
 def _spokesman(change: Change) -> tuple[int, bool, int, float]:
-    """The case whose numbers are said: the plain copy, the largest, the one that changed most."""
+    """The case whose numbers are said: the plain copy, the largest, the fastest."""
     plain = ("host_to_device", "device_to_host", "peer_write", "link_under_load", "allreduce")
     rank = plain.index(change.operation) if change.operation in plain else len(plain)
-    return rank, change.ratio is None, -change.bytes, -size(change)
+    return rank, change.ratio is None, -change.bytes, -(change.after or 0.0)
 
 
 def _gravity(group: Sequence[Change], comparison: Comparison) -> tuple[bool, bool, int, float]:

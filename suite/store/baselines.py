@@ -43,7 +43,7 @@ def save(folder: Path, name: str, runs: Sequence[Run], mode: Mode = "new") -> Ba
             )
         there = read(path).runs if mode == "add" and path.exists() else ()
         baseline = Baseline(name, _in_order([*there, *runs]), datetime.now(UTC).isoformat(timespec="seconds"))
-        files.write_atomic(path, encode(baseline))
+        _write(path, encode(baseline))
     return baseline
 
 
@@ -153,6 +153,18 @@ def _locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Under the lock no other writer of this file lives: what a killed one left beside it is cleared away."""
+    for left in path.parent.glob(f".{path.name}.*.tmp"):
+        left.unlink(missing_ok=True)
+    try:
+        files.write_atomic(path, data)
+    except StoreError as error:
+        if isinstance(error.__cause__, OSError):
+            raise _cannot_write(path, error.__cause__) from error.__cause__
+        raise
 
 
 def _make(folder: Path) -> None:
