@@ -165,6 +165,7 @@ def _aer_grown(before: AerCounters | None, after: AerCounters | None) -> AerCoun
         _grown(before.correctable, after.correctable),
         _grown(before.nonfatal, after.nonfatal),
         _grown(before.fatal, after.fatal),
+        _grown(before.replays, after.replays),
     )
 
 

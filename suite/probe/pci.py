@@ -95,8 +95,9 @@ def link_state(tree: Tree, folder: str, which: str) -> LinkState:
 
 def aer_counters(tree: Tree, folder: str) -> AerCounters | None:
     """AER totals of a function; None where the kernel does not keep them."""
-    totals = [aer_total(tree.text(f"{folder}/aer_dev_{kind}")) for kind in ("correctable", "nonfatal", "fatal")]
-    return None if all(t is None for t in totals) else AerCounters(*totals)
+    texts = [tree.text(f"{folder}/aer_dev_{kind}") for kind in ("correctable", "nonfatal", "fatal")]
+    totals = [aer_total(text) for text in texts]
+    return None if all(t is None for t in totals) else AerCounters(*totals, aer_replays(texts[0]))
 
 
 def aer_total(text: str | None) -> int | None:
@@ -104,6 +105,12 @@ def aer_total(text: str | None) -> int | None:
     counts = re.findall(r"^(.*?)[ \t]+(\d{1,18})$", text or "", re.MULTILINE | re.ASCII)
     total = next((int(n) for name, n in counts if name.startswith("TOTAL")), None)
     return total if total is not None or not counts else sum(int(n) for _, n in counts)
+
+
+def aer_replays(text: str | None) -> int | None:
+    """Replays in an aer_dev_correctable file; None where it names none. Names: Linux' drivers/pci/pcie/aer.c."""
+    counts = re.findall(r"^(?:Rollover|Timeout)[ \t]+(\d{1,18})$", text or "", re.MULTILINE | re.ASCII)
+    return sum(map(int, counts)) if counts else None
 
 
 def network_rate(tree: Tree, folder: str) -> float | None:

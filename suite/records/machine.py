@@ -46,11 +46,15 @@ class LinkState:
 
 @dataclass(frozen=True)
 class AerCounters:
-    """PCIe Advanced Error Reporting totals since boot (counts); None where not reported."""
+    """PCIe Advanced Error Reporting totals since boot (counts); None where not reported.
+
+    replays: those of the correctable errors that tell of packets sent again (replay number rollover, replay timeout).
+    """
 
     correctable: int | None = None
     nonfatal: int | None = None
     fatal: int | None = None
+    replays: int | None = None
 
 
 @dataclass(frozen=True)

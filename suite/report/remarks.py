@@ -148,8 +148,9 @@ def _errors(machine: Machine) -> Iterator[str]:
         aer = function.aer
         counts = (aer.correctable, aer.nonfatal, aer.fatal) if aer else ()
         said = [f"{n} {word}" for n, word in zip(counts, ("correctable", "nonfatal", "fatal"), strict=False) if n]
-        if said:
-            yield f"{title(machine, function.address)}: {listed(said)} PCIe errors counted since boot."
+        if aer and said:
+            replays = f", {aer.replays} of them replays" if aer.replays else ""
+            yield f"{title(machine, function.address)}: {listed(said)} PCIe errors counted since boot{replays}."
 
 
 def _gpus(machine: Machine) -> Iterator[str]:

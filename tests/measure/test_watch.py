@@ -53,13 +53,13 @@ def test_an_unknown_state_is_no_change_and_no_mode() -> None:
 
 
 def test_counters_are_those_of_the_transfer_over_all_functions() -> None:
-    first = reading(1, replays=5, aer=((GPU, AerCounters(1, 0, 0)), (ROOT, AerCounters(10, 1, None))))
-    last = reading(11, replays=7, aer=((GPU, AerCounters(3, 0, 0)), (ROOT, AerCounters(11, 1, None))))
+    first = reading(1, replays=5, aer=((GPU, AerCounters(1, 0, 0, 4)), (ROOT, AerCounters(10, 1, None))))
+    last = reading(11, replays=7, aer=((GPU, AerCounters(3, 0, 0, 5)), (ROOT, AerCounters(11, 1, None))))
     watch = summarise([first, last], WINDOW)
     assert (watch.replays, watch.aer_correctable, watch.aer_uncorrectable) == (2, 3, 0)
     hop = watch.hops[0]
     assert (hop.lower, hop.upper) == (GPU, ROOT)
-    assert (hop.aer_lower, hop.aer_upper) == (AerCounters(2, 0, 0), AerCounters(1, 0, None))
+    assert (hop.aer_lower, hop.aer_upper) == (AerCounters(2, 0, 0, 1), AerCounters(1, 0, None))
 
 
 def test_counters_that_nobody_reports_are_unknown() -> None:

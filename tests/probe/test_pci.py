@@ -8,7 +8,7 @@ import pytest
 
 from suite.probe import config_space, pci
 from suite.probe.tree import Tree
-from suite.records.machine import LinkState, NumaNode
+from suite.records.machine import AerCounters, LinkState, NumaNode
 from tests.probe import trees
 
 ROOT = "pci0000:40/0000:40:01.0"
@@ -110,7 +110,12 @@ def test_error_counters_are_totals_and_none_where_the_kernel_keeps_none(tmp_path
         "pci0000:00/0000:00:01.0", aer_dev_correctable="RxErr 3\nBadTLP 4\nTOTAL_ERR_COR 7", aer_dev_fatal="Undefined 2"
     )
     files |= trees.gpu("pci0000:00/0000:00:02.0")
-    first, second = pci.read(Tree(trees.write(tmp_path, files)))
+    text = "RxErr 1\nRollover 2\nTimeout 3\nTOTAL_ERR_COR 6"
+    files |= trees.gpu("pci0000:00/0000:00:03.0", aer_dev_correctable=text)
+    first, second, third = pci.read(Tree(trees.write(tmp_path, files)))
+    assert third.aer == AerCounters(correctable=6, replays=5)
+    assert first.aer is not None
+    assert first.aer.replays is None
     assert first.aer is not None
     assert (first.aer.correctable, first.aer.nonfatal, first.aer.fatal) == (7, None, 2)
     assert second.aer is None

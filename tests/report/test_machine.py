@@ -212,11 +212,12 @@ def test_a_topology_that_nvml_sees_otherwise_is_remarked() -> None:
 
 
 def test_errors_acs_iommu_and_missing_rights_are_remarked() -> None:
-    found = with_function(machine(), FIRST, aer=AerCounters(7, 0, 1), config_note="needs root: only 64 bytes")
+    counted = AerCounters(7, 0, 1, replays=3)
+    found = with_function(machine(), FIRST, aer=counted, config_note="needs root: only 64 bytes")
     found = with_function(found, "0000:12:00.0", config=PcieConfig(acs_redirect=True))
     found = replace(found, environment=Environment(iommu="DMA-FQ"))
     said = " ".join(remarks(found))
-    assert "GPU 0: 7 correctable and 1 fatal PCIe errors counted since boot." in said
+    assert "GPU 0: 7 correctable and 1 fatal PCIe errors counted since boot, 3 of them replays." in said
     assert "ACS sends peer traffic up to the root complex at 0000:12:00.0" in said
     assert "The IOMMU translates" in said
     assert "for 1 PCI function(s), needs root" in said
