@@ -4,5 +4,5 @@ from suite.plugin import Check
 
 
 def test_staging(check: Check, route: tuple[int, ...], node: int, chunk: int) -> None:
-    """Chunked and double-buffered; one GPU stages back to itself."""
+    """Chunked, in two slots or more; one GPU stages back to itself."""
     check("staging", gpus=route, memory_node=node, chunk_bytes=chunk)

@@ -1,4 +1,4 @@
-"""GPU → host → GPU through a staging buffer: chunk by chunk, double-buffered. This runs where P2P does not."""
+"""GPU → host → GPU through a staging buffer: chunk by chunk, in two slots or more. This runs where P2P does not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from suite.records.case import Plan
 from suite.units import MIB, format_bytes
 
 CHUNK_BYTES = 4 * MIB
-SLOTS = 2
+# Two slots keep both copies going; a slot that is handed over takes some microseconds until the other copy engine sees
+# it, so small chunks get more slots to have some in hand.
+FEWEST_SLOTS, MOST_SLOTS, SLOTTED_BYTES = 2, 8, 16 * MIB
 _CALLS_PER_CHUNK = 3  # on each of the two streams: a wait, a copy, an event
 
 
@@ -48,16 +50,17 @@ def measured(session: Session, plan: Plan) -> Answer:
     devices, notes = session.begin(plan)
     source, target = devices[0], devices[-1]
     chunk = min(plan.chunk_bytes or CHUNK_BYTES, plan.bytes)
-    slots = session.buffers.host("slots", SLOTS * chunk, plan.memory, plan.memory_node)
+    count = slots_of(chunk)
+    slots = session.buffers.host("slots", count * chunk, plan.memory, plan.memory_node)
     here = session.buffers.device("staging_source", source, plan.bytes)
     there = session.buffers.device("staging_target", target, plan.bytes)
     placed, pattern = Placed(plan, slots), Pattern(plan.bytes)
     checker = Checker(session.runtime, session.buffers, plan.bytes, plan.memory_node)
     checker.put(pattern, here)
     checker.poison(there)
-    with session.runtime.events([source.index] * SLOTS + [target.index] * SLOTS) as events:
+    with session.runtime.events([source.index] * count + [target.index] * count) as events:
         into = target.streams[1]
-        stage = Stage(here, there, slots, chunk, source.streams[0], into, events[:SLOTS], events[SLOTS:])
+        stage = Stage(here, there, slots, chunk, source.streams[0], into, events[:count], events[count:])
         samples, load = _rounds(session, plan, source, stage)
     wrong = checker.difference(pattern, there)
     gated = all(s.gated for s in samples)
@@ -69,9 +72,14 @@ def measured(session: Session, plan: Plan) -> Answer:
         wrong=f"staged through the host: {wrong}" if wrong else None,
         placement=placed.proof(),
         iterations=load.count,
-        counted=f"bytes that reached the target, once; chunks of {format_bytes(chunk)} in {SLOTS} slots",
+        counted=f"bytes that reached the target, once; chunks of {format_bytes(chunk)} in {count} slots",
         notes=notes if gated else (*notes, "too many chunks to queue ahead: launches may be part of the time"),
     )
+
+
+def slots_of(chunk: int) -> int:
+    """How many chunks the staging buffer holds."""
+    return max(FEWEST_SLOTS, min(MOST_SLOTS, SLOTTED_BYTES // chunk))
 
 
 def _rounds(session: Session, plan: Plan, source: Device, stage: Stage) -> tuple[list[cuda_timing.Sample], Load]:
@@ -85,13 +93,13 @@ def queue(session: Session, stage: Stage) -> None:
     """Queues one operation on the two streams. The source's stream waits for the last chunk to arrive, so that its
     events (events of two GPUs do not compare) time the whole way."""
     runtime = session.runtime
-    source, target = stage.source.device, stage.target.device
+    source, target, slots = stage.source.device, stage.target.device, len(stage.full)
     for number in range(stage.chunks):
-        slot, offset = number % SLOTS, number * stage.chunk
+        slot, offset = number % slots, number * stage.chunk
         size = min(stage.chunk, stage.source.nbytes - offset)
         between = stage.slots.address + slot * stage.chunk
         source.use()
-        if number >= SLOTS:
+        if number >= slots:
             runtime.wait_event(stage.out, stage.free[slot])
         runtime.copy(between, stage.source.address + offset, size, DEVICE_TO_HOST, stage.out)
         runtime.record(stage.full[slot], stage.out)
@@ -100,4 +108,4 @@ def queue(session: Session, stage: Stage) -> None:
         runtime.copy(stage.target.address + offset, between, size, HOST_TO_DEVICE, stage.into)
         runtime.record(stage.free[slot], stage.into)
     source.use()
-    runtime.wait_event(stage.out, stage.free[(stage.chunks - 1) % SLOTS])
+    runtime.wait_event(stage.out, stage.free[(stage.chunks - 1) % slots])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from suite.measure import cuda_copy
+from suite.measure import cuda_copy, cuda_staging
 from suite.measure.cuda_buffers import Host
 from suite.records.case import Memory, Placement
 from suite.units import MIB
@@ -37,12 +37,17 @@ def test_two_chunks_are_under_way_at_once() -> None:
     assert pipelined * 0.99 < answer.seconds[0] < 0.7 * serial
 
 
+@pytest.mark.parametrize(("chunk", "slots"), [(64 * MIB, 2), (8 * MIB, 2), (4 * MIB, 4), (MIB, 8), (4096, 8)])
+def test_small_chunks_get_more_slots(chunk: int, slots: int) -> None:
+    assert cuda_staging.slots_of(chunk) == slots
+
+
 def test_a_slot_is_not_overwritten_before_its_chunk_has_left() -> None:
     session, api = fake_session(rates={1: 5e9, 2: 50e9, 3: 1e12})
-    answer = cuda_copy.measured(session, plan("staging", 8 * MIB, chunk_bytes=MIB))
+    answer = cuda_copy.measured(session, plan("staging", 32 * MIB, chunk_bytes=MIB))
     assert answer.verified is True
     assert api.names().count("streamWaitEvent") > 0
-    assert answer.seconds[0] > 8 * MIB / 5e9
+    assert answer.seconds[0] > 32 * MIB / 5e9
 
 
 def test_a_byte_broken_on_the_way_out_of_the_staging_buffer_is_found() -> None:
