@@ -95,9 +95,10 @@ def link_state(tree: Tree, folder: str, which: str) -> LinkState:
 
 def aer_counters(tree: Tree, folder: str) -> AerCounters | None:
     """AER totals of a function; None where the kernel does not keep them."""
-    texts = [tree.text(f"{folder}/aer_dev_{kind}") for kind in ("correctable", "nonfatal", "fatal")]
-    totals = [aer_total(text) for text in texts]
-    return None if all(t is None for t in totals) else AerCounters(*totals, aer_replays(texts[0]))
+    text = tree.text(f"{folder}/aer_dev_correctable")
+    nonfatal, fatal = (aer_total(tree.text(f"{folder}/aer_dev_{kind}")) for kind in ("nonfatal", "fatal"))
+    counters = AerCounters(aer_total(text), nonfatal, fatal, aer_replays(text))
+    return None if counters == AerCounters() else counters
 
 
 def aer_total(text: str | None) -> int | None:
