@@ -65,18 +65,30 @@ def test_damaged_configuration_space_never_fails_and_stays_damaged_alike_when_cl
 
 @given(st.text(max_size=60))
 def test_texts_parse_or_are_unknown(text: str) -> None:
-    for parser in (pci.link_speed, pci.link_width, pci.normal_address, pci.aer_total, cpu_list, whole_number):
+    for parser in (
+        pci.link_speed,
+        pci.link_width,
+        pci.normal_address,
+        pci.aer_total,
+        pci.aer_replays,
+        cpu_list,
+        whole_number,
+    ):
         parser(text)
     environment.options(text)
     environment.variables({"NCCL_X": text})
 
 
+CARD = "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0"
 FILES = sorted(
     (
         two_sockets()
         | {f"proc/{n}": "" for n in ("cpuinfo", "meminfo", "cmdline", "self/status", "driver/nvidia/version")}
         | {f"sys/devices/system/cpu/{n}": "" for n in ("online", "offline", "present")}
-        | {f"sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/{n}": "" for n in ("config", "aer_dev_fatal", "class")}
+        | {f"{CARD}/{n}": "" for n in ("config", "aer_dev_fatal", "aer_dev_correctable", "class", "net/x/speed")}
+        | {f"{CARD}/infiniband/y/ports/1/{n}": "" for n in ("rate", "state")}
+        | {"sys/firmware/dmi/tables/DMI": "", "sys/firmware/acpi/tables/FACP": ""}
+        | {"sys/devices/system/clocksource/clocksource0/available_clocksource": "", "sys/hypervisor/type": ""}
         | {"sys/devices/system/node/online": "", "sys/devices/system/cpu/cpu0/cache/index3/size": ""}
     ).items()
 )
