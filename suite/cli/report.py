@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         _rebuild(arguments.run, found)
     _print(_formatted(arguments.format, found, findings, headline))
     if arguments.format not in ("text", "md", "html"):
-        for line in banner.lines(found):
+        for line in banner.warnings(found):
             print(line, file=sys.stderr)
     return 0
 

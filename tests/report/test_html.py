@@ -21,6 +21,7 @@ from suite.records.machine import Gpu, LinkState, Machine
 from suite.records.run import Run
 from suite.report import html
 from suite.report.html import curves, tree
+from suite.report.tables.model import Cell, Column, Table
 from tests.report import samples
 from tests.report.sample_machine import GEN4_X4
 
@@ -96,7 +97,10 @@ def test_the_answer_comes_first_and_findings_carry_their_advice() -> None:
 
 def test_an_incomplete_simulated_run_says_both_before_the_answer() -> None:
     words = _words(_page(samples.incomplete()))
-    assert words.index("SIMULATED: no hardware") < words.index("INCOMPLETE: 9 of 120") < words.index(samples.HEADLINE)
+    assert (
+        words.index("SIMULATED: no hardware") < words.index("INCOMPLETE: only 9 of 120") < words.index(samples.HEADLINE)
+    )
+    assert words.count("SIMULATED") == 1
 
 
 def test_hostile_names_stay_text() -> None:
@@ -106,15 +110,33 @@ def test_hostile_names_stay_text() -> None:
     assert "\u202e" not in page
 
 
-def test_links_in_the_picture_say_what_they_are_and_could_be() -> None:
+@pytest.mark.parametrize("page_width", ["wide", "narrow"])
+def test_links_in_the_picture_say_what_they_are_and_could_be(page_width: str) -> None:
     page = _page(samples.troubled())
-    picture = page[page.index('class="picture machine"') :].split("</svg>")[0]
+    picture = page[page.index(f'class="picture machine {page_width}"') :].split("</svg>")[0]
     words = unescape(re.sub(r"<[^>]*>", "|", picture))
     assert "✗ Gen1 x16" in words
     assert "could be Gen4 x16" in words
     assert words.count("✓ Gen4 x16") == 5
     assert [f"GPU{n}" in words for n in range(4)] == [True] * 4
-    assert "socket 1" in words
+    assert ("socket 1" in words) == (page_width == "wide")
+
+
+def test_the_narrow_picture_has_every_place_in_a_row_of_its_own_within_its_width() -> None:
+    page = _page(samples.large())
+    picture = page[page.index('class="picture machine narrow"') :].split("</svg>")[0]
+    boxes = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)"', picture)
+    places = list(tree.everything(tree.build(samples.large())))
+    assert len(boxes) == len({y for _, y, _ in boxes}) == len(places) > 20
+    assert all(float(x) + float(width) <= 360 for x, _, width in boxes)
+
+
+def test_the_shades_of_a_matrix_are_of_links_and_not_of_copies_within_a_gpu() -> None:
+    cells = [[Cell("0"), Cell("900", "PASS", sort=900.0), Cell("50", "PASS", sort=50.0)]]
+    cells += [[Cell("1"), Cell("25", "PASS", sort=25.0), Cell("900", "PASS", sort=900.0)]]
+    table = Table("", (Column("from"), Column("0"), Column("1")), tuple(map(tuple, cells)), heat=True)
+    shades = html._shades(table)
+    assert [shades.get(id(cell)) for row in cells for cell in row] == [None, None, 9, None, 4, None]
 
 
 def test_a_link_that_was_never_watched_is_called_idle_and_not_slow() -> None:
@@ -205,7 +227,7 @@ addEventListener("load", () => {
     errors, up, down, aria: table.tHead.rows[0].cells[place].getAttribute("aria-sort"),
     wide: document.documentElement.scrollWidth, page: document.documentElement.clientWidth,
     fetched: performance.getEntriesByType("resource").length,
-    pictures: document.querySelectorAll("svg.picture").length,
+    pictures: [...document.querySelectorAll("svg.picture")].filter((p) => p.checkVisibility()).length,
   });
   document.body.append(said);
 });

@@ -19,7 +19,7 @@ def test_the_headline_is_the_title() -> None:
 def test_an_incomplete_simulated_run_says_both_on_top() -> None:
     top = _rendered("incomplete").split("## ")[0]
     assert top.startswith("# SIMULATED: INCOMPLETE: ")
-    assert "> **INCOMPLETE: 9 of 120 planned cases" in top
+    assert "> **Only 9 of 120 planned cases" in top
 
 
 def test_every_row_of_a_table_has_the_cells_of_its_head() -> None:

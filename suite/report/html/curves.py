@@ -37,11 +37,12 @@ class Curve:
 
 @dataclass(frozen=True)
 class Chart:
-    """One picture. ceilings: (what it is, value), values in the unit of the points."""
+    """One picture. named: the curves that its labels name, in words for a page that is too narrow for labels."""
 
     title: str
     caption: str
     picture: Markup
+    named: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -149,9 +150,9 @@ def _chart(title: str, curves: Sequence[Curve], ceilings: Sequence[tuple[str, fl
         *(_points(curve, across, up, shown) for curve in curves),
         *_labels(curves, ceilings, up, shown),
     ]
-    return Chart(
-        title, _caption(curves, ceilings, shown), svg.picture(_WIDTH, _HEIGHT, title, *parts, class_="picture chart")
-    )
+    drawn = svg.picture(_WIDTH, _HEIGHT, title, *parts, class_="picture chart")
+    named = tuple(f"{_label(curve)}: {shown(curve.points[-1][1])}" for curve in _named(curves))
+    return Chart(title, _caption(curves, ceilings, shown), drawn, named)
 
 
 def _grid_across(across: _Scale, sizes: Sequence[int]) -> Iterator[Markup]:
@@ -217,13 +218,18 @@ def _point(x: float, y: float, status: Status | None, title: str) -> Markup:
 def _labels(
     curves: Sequence[Curve], ceilings: Sequence[tuple[str, float]], up: _Scale, shown: Words
 ) -> Iterator[Markup]:
-    """Words at the right edge for ceilings and curves, moved apart where they would overlap. Of many curves only those
-    that are not in order are named; all others are at the pointer."""
-    named = list(curves) if len(curves) <= 4 else [c for c in curves if _worst(c) not in (None, "PASS")][:_MOST_LABELS]
+    """Words at the right edge for ceilings and curves, moved apart where they would overlap."""
     wanted = [(up(value), f"{name} {shown(value)}", "ceiling-label") for name, value in ceilings]
-    wanted += [(up(curve.points[-1][1]), _label(curve), "curve-label") for curve in named]
+    wanted += [(up(curve.points[-1][1]), _label(curve), "curve-label") for curve in _named(curves)]
     for y, words_, kind in _apart(wanted):
         yield svg.text(_RIGHT + 12, y + 4, words_, class_=kind)
+
+
+def _named(curves: Sequence[Curve]) -> list[Curve]:
+    """Of many curves only those that are not in order are named; all others are at the pointer."""
+    if len(curves) <= 4:
+        return list(curves)
+    return [curve for curve in curves if _worst(curve) not in (None, "PASS")][:_MOST_LABELS]
 
 
 def _label(curve: Curve) -> str:

@@ -14,6 +14,7 @@ from suite.report.style import shorten
 from suite.report.tables.words import MARKS
 
 Key = tuple[str, object]
+NARROWEST = "▲ narrowest"
 Spot = tuple[Place, float, float]  # a box, its left edge, its middle
 _ROW = 54
 _BOX = {"node": 132, "port": 104, "switch": 104, "gpu": 190}
@@ -36,10 +37,11 @@ def draw(run: Run) -> Markup | None:
     sockets = list(_sockets(places, width))
     lines = [_link(place, spots) for place in everything(places) if place.children]
     boxes = [_box(place, x, y) for place, x, y in spots.values()]
-    return svg.picture(width, height, _title(run), *sockets, *lines, *boxes, class_="picture machine")
+    return svg.picture(width, height, title(run), *sockets, *lines, *boxes, class_="picture machine wide")
 
 
-def _title(run: Run) -> str:
+def title(run: Run) -> str:
+    """What the picture is called."""
     return f"The machine: {len(run.machine.gpus)} GPUs, {len(run.machine.nodes)} NUMA nodes and the links between them"
 
 
@@ -86,16 +88,28 @@ def _frame(name: str, first: int, end: int, width: float) -> Markup:
 
 
 def _box(place: Place, x: float, y: float) -> Markup:
-    width = _BOX[place.kind]
-    mark = f"{MARKS[place.status]} " if place.status else ""
-    kind = f"box {place.kind}" + (f" s-{place.status}" if place.status else "")
     return svg.tag(
         "g",
-        svg.tag("title", f"{place.label}: {place.detail}" + (f", {place.status}" if place.status else "")),
-        svg.tag("rect", x=x, y=y - _HEIGHT / 2, width=width, height=_HEIGHT, rx=6, class_=kind),
-        svg.text(x + 8, y - 3, f"{mark}{place.label}", class_="name"),
+        svg.tag("title", box_title(place)),
+        svg.tag("rect", x=x, y=y - _HEIGHT / 2, width=_BOX[place.kind], height=_HEIGHT, rx=6, class_=box_kind(place)),
+        svg.text(x + 8, y - 3, named(place), class_="name"),
         svg.text(x + 8, y + 12, shorten(place.detail, _MOST_NAME if place.kind == "gpu" else 18), class_="small"),
     )
+
+
+def named(place: Place) -> str:
+    """A place's name with the mark of its verdict."""
+    return f"{MARKS[place.status]} {place.label}" if place.status else place.label
+
+
+def box_title(place: Place) -> str:
+    """What a box says at the pointer: all that it is, in words."""
+    return ", ".join(part for part in (f"{place.label}: {place.detail}", place.status) if part)
+
+
+def box_kind(place: Place) -> str:
+    """The classes of a box."""
+    return f"box {place.kind}" + (f" s-{place.status}" if place.status else "")
 
 
 def _link(place: Place, spots: dict[Key, Spot]) -> Markup:
@@ -108,31 +122,32 @@ def _link(place: Place, spots: dict[Key, Spot]) -> Markup:
 def _line(x: float, y: float, end: Spot, edge: Edge | None) -> Markup:
     _, left, middle = end
     turn = x + 14
-    path = svg.tag("path", d=f"M{x:.0f} {y:.1f}H{turn:.0f}V{middle:.1f}H{left:.0f}", class_=f"link {_health(edge)}")
+    path = svg.tag("path", d=f"M{x:.0f} {y:.1f}H{turn:.0f}V{middle:.1f}H{left:.0f}", class_=f"link {edge_class(edge)}")
     if edge is None:
         return path
     near = left - 6
-    label = svg.text(near, middle - 5, _now(edge), class_=f"label {_health(edge)}", text_anchor="end")
+    first, *rest = edge_words(edge)
+    label = svg.text(near, middle - 5, first, class_=f"label {edge_class(edge)}", text_anchor="end")
     below = [
-        svg.text(near, middle + 13 + 12 * row, words, class_="small", text_anchor="end")
-        for row, words in enumerate(_remarks(edge))
+        svg.text(near, middle + 13 + 12 * row, words, class_=remark_class(words), text_anchor="end")
+        for row, words in enumerate(rest)
     ]
     return svg.joined([path, label, *below])
 
 
-def _health(edge: Edge | None) -> str:
+def edge_class(edge: Edge | None) -> str:
+    """The class of a link's line; 'inside' within the processor."""
     return "inside" if edge is None else edge.health
 
 
-def _now(edge: Edge) -> str:
-    """What the link does, with a mark that needs no colour."""
+def remark_class(words: str) -> str:
+    """The hop that binds a path stands out from what else is said below a link."""
+    return "binding" if words == NARROWEST else "small"
+
+
+def edge_words(edge: Edge) -> list[str]:
+    """What the link does, with a mark that needs no colour; then what else there is to say of it, a line each."""
     mark = {"full": "✓ ", "below": "✗ ", "idle": "idle ", "unknown": "? "}[edge.health]
-    if edge.health == "unknown":
-        return mark + (str(edge.now) if edge.now.known else "not visible")
-    return mark + str(edge.now)
-
-
-def _remarks(edge: Edge) -> list[str]:
-    """What else there is to say of a link, a line each."""
+    now = str(edge.now) if edge.health != "unknown" or edge.now.known else "not visible"
     could = [f"could be {edge.possible}"] if edge.health in ("below", "idle") else []
-    return [*could, "narrowest"] if edge.narrowest else could
+    return [mark + now, *could, *([NARROWEST] if edge.narrowest else [])]

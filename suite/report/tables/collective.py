@@ -14,7 +14,7 @@ _COLUMNS = (
     Column("latency", "number"),
     Column("algbw", "number", drop=2),
     Column("busbw", "number"),
-    Column("limit", "number"),
+    Column("ceiling", "number"),
     Column("%", "number"),
     Column("", "bar", drop=3),
     Column("verdict", "verdict"),

@@ -12,6 +12,8 @@ from suite.report.tables import words
 from suite.report.tables.model import Cell, Column, Table
 
 Key = tuple[object, ...]
+Columns = tuple[Column, ...]
+Rows = tuple[tuple[Cell, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def _is_near(axis: _Axis, results: Sequence[Result]) -> bool:
 def _largest(title: str, results: Sequence[Result]) -> Table:
     axes = _shown(results)
     generations = max((len(r.limits.generations) for r in results if r.limits), default=0)
-    columns = (
+    columns: Columns = (
         *(axis.column for axis in axes),
         Column("size", "number", drop=2),
         Column("GB/s", "number", merge="range"),
@@ -99,13 +101,24 @@ def _largest(title: str, results: Sequence[Result]) -> Table:
         Column("verdict", "verdict"),
         Column("healthy", "number", drop=9),
         *(
-            Column(f"Gen{g}", "number", drop=16 - g, note=_GENERATIONS, merge="range")
+            Column(f"Gen{g}", "number", drop=16 - g, note=_GENERATIONS, merge="least")
             for g in range(1, generations + 1)
         ),
     )
-    rows = tuple(_largest_row(axes, row, generations) for row in _paths(results).values())
+    rows: Rows = tuple(_largest_row(axes, row, generations) for row in _paths(results).values())
+    title, columns, rows = _size_in_title(title, columns, rows)
     notes = ("both ways and all GPUs: sums over directions and GPUs",) if _has_sums(results) else ()
-    return _without_empty(Table(title, columns, rows, notes))
+    return Table(title, columns, rows, notes)
+
+
+def _size_in_title(title: str, columns: Columns, rows: Rows) -> tuple[str, Columns, Rows]:
+    """Where all rows are of one size it stands in the title, and leaves its column to others."""
+    place = next(place for place, column in enumerate(columns) if column.name == "size")
+    sizes = {row[place].text for row in rows}
+    if len(sizes) > 1:
+        return title, columns, rows
+    shorter = tuple((*row[:place], *row[place + 1 :]) for row in rows)
+    return f"{title}, {sizes.pop()}", (*columns[:place], *columns[place + 1 :]), shorter
 
 
 def _largest_row(axes: Sequence[_Axis], row: Sequence[Result], generations: int) -> tuple[Cell, ...]:
@@ -201,15 +214,3 @@ def _latencies(title: str, results: Sequence[Result]) -> Table:
         for r in results
     )
     return Table(f"{title}, latency", columns, rows)
-
-
-def _without_empty(table: Table) -> Table:
-    """Leaves out the columns in which no row has anything to say; bars and verdicts stay."""
-    keep = [
-        place
-        for place, column in enumerate(table.columns)
-        if column.kind in ("bar", "verdict") or any(row[place].text for row in table.rows)
-    ]
-    columns = tuple(table.columns[place] for place in keep)
-    rows = tuple(tuple(row[place] for place in keep) for row in table.rows)
-    return Table(table.title, columns, rows, table.notes)

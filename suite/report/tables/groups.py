@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from suite.records.case import COLLECTIVES
 from suite.records.run import Result, Run
 from suite.report.tables import collective, copies, machine, matrix, words
-from suite.report.tables.model import Table
+from suite.report.tables.model import Table, without_empty
 
 _TITLES = {
     "link": "Links",
@@ -35,7 +35,12 @@ def members(run: Run, name: str) -> list[Result]:
 
 
 def tables(run: Run, name: str, *, brief: bool) -> list[Table]:
-    """The tables of a group. brief: message sizes are thinned, and what a matrix shows is not listed again."""
+    """The tables of a group, without columns that are empty throughout. brief: message sizes are thinned, and what a
+    matrix shows is not listed again."""
+    return [without_empty(table) for table in _tables(run, name, brief=brief)]
+
+
+def _tables(run: Run, name: str, *, brief: bool) -> list[Table]:
     results = [r for r in members(run, name) if words.status(r) not in ("UNAVAILABLE", "NOT_SAMPLED")]
     if not results:
         return []
@@ -62,12 +67,19 @@ def absent(run: Run, name: str) -> list[str]:
     reasons: dict[str, int] = {}
     for result in results:
         if words.status(result) == "UNAVAILABLE":
-            reasons[words.sentence(result)] = reasons.get(words.sentence(result), 0) + 1
+            reason = _reason(run, result)
+            reasons[reason] = reasons.get(reason, 0) + 1
     lines = [f"{title(name)}: not measured: {reason}{_times(count)}" for reason, count in reasons.items()]
     stood_for = sum(words.status(r) == "NOT_SAMPLED" for r in results)
     if stood_for:
         lines.append(f"{title(name)}: {_cases(stood_for)} not sampled, others stand for them")
     return lines
+
+
+def _reason(run: Run, result: Result) -> str:
+    """Why a case was not measured. Why there is no GPU the machine's table says, once and at length."""
+    said = words.sentence(result)
+    return "there is no GPU" if said == run.machine.why_no_gpu and not run.machine.gpus else said
 
 
 def troubles(results: Sequence[Result]) -> list[Result]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from suite import units
 from suite.records.case import HopWatch, LinkWatch
@@ -11,22 +12,23 @@ from suite.records.machine import Gpu, Hop, LinkState, Machine
 from suite.records.path import path_to_root
 from suite.records.run import Result, Run
 from suite.report.tables import words
-from suite.report.tables.model import Cell, Column, Table
+from suite.report.tables.model import Cell, Column, Table, without_empty
 
 _LINK_COLUMNS = (
     Column("GPU", "number"),
     Column("as found"),
     Column("under load"),
     Column("could be"),
-    Column("card alone", drop=3),
-    Column("narrowest hop", drop=2),
+    Column("card alone", drop=3, note="card alone: what the card could do in a slot that gives more"),
+    Column("narrowest hop"),
     Column("errors", "number", drop=4),
     Column("GB/s", "number", drop=1),
     Column("ceiling", "number", drop=1),
     Column("%", "number"),
-    Column("", "bar", drop=5),
+    Column("", "bar", drop=2),
     Column("verdict", "verdict"),
 )
+_OWN = "its own link"
 # Bytes per bit of each lane: 8b/10b up to Gen2, 128b/130b to Gen5, 236 of 256 bytes of a flit from Gen6
 # (PCI Express Base Specification). Used to order hops, not as a limit.
 _ENCODING = {1: 0.8, 2: 0.8, 3: 128 / 130, 4: 128 / 130, 5: 128 / 130, 6: 236 / 256, 7: 236 / 256}
@@ -45,7 +47,16 @@ def links(run: Run) -> Table | None:
     watched = {r.gpus[0]: r for r in run.results if r.operation == "link_under_load" and r.gpus}
     rows = tuple(_link(run.machine, gpu, watched.get(gpu.index)) for gpu in run.machine.gpus)
     notes = ("both ways at once: GB/s and ceiling are sums of the two directions",) if watched else ()
-    return Table("Links", _LINK_COLUMNS, rows, notes)
+    return without_empty(Table("Links", _link_columns(rows), rows, notes))
+
+
+def _link_columns(rows: Sequence[tuple[Cell, ...]]) -> tuple[Column, ...]:
+    """The narrowest hop goes first on a narrow page where it is each card's own link, and stays where it is not."""
+    names = [column.name for column in _LINK_COLUMNS]
+    place = names.index("narrowest hop")
+    if any(row[place].text not in (_OWN, words.UNKNOWN) for row in rows):
+        return _LINK_COLUMNS
+    return (*_LINK_COLUMNS[:place], replace(_LINK_COLUMNS[place], drop=5), *_LINK_COLUMNS[place + 1 :])
 
 
 def state_now(hop: Hop, watch: LinkWatch | None) -> LinkState:
@@ -132,7 +143,8 @@ def _link(found: Machine, gpu: Gpu, result: Result | None) -> tuple[Cell, ...]:
     alone = gpu.link_device if gpu.link_device.known else (own.lower_max if own else LinkState())
     return (
         Cell(str(gpu.index), sort=gpu.index),
-        *(_state(link) for link in (idle, load, could, alone)),
+        *(_state(link) for link in (idle, load, could)),
+        _state(alone) if alone != could else Cell(""),
         Cell(_narrowest(found, gpu, watch)),
         _errors(watch),
         *_rates(result),
@@ -150,7 +162,7 @@ def _narrowest(found: Machine, gpu: Gpu, watch: LinkWatch | None) -> str:
         return words.UNKNOWN
     hop, state = found_hop
     if hop.lower == gpu.address:
-        return "its own link"
+        return _OWN
     return f"{short_address(hop.lower)} {state}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from suite.records.run import STATUSES, Status
@@ -51,6 +51,24 @@ class Table:
 def all_notes(table: Table) -> tuple[str, ...]:
     """The notes of the table and of its columns, each once."""
     return tuple(dict.fromkeys([*table.notes, *(c.note for c in table.columns if c.note)]))
+
+
+def without_empty(table: Table) -> Table:
+    """Leaves out the columns in which no row has anything to say, be it '' or '–'; verdicts and the first one stay."""
+    keep = [
+        place
+        for place, column in enumerate(table.columns)
+        if place == 0 or column.kind == "verdict" or any(_says(row[place], column) for row in table.rows)
+    ]
+    columns = tuple(table.columns[place] for place in keep)
+    rows = tuple(tuple(row[place] for place in keep) for row in table.rows)
+    return replace(table, columns=columns, rows=rows)
+
+
+def _says(cell: Cell, column: Column) -> bool:
+    if column.kind == "bar":
+        return cell.fraction is not None
+    return cell.status is not None or cell.text not in ("", "–")
 
 
 def row_status(row: Iterable[Cell]) -> Status | None:
