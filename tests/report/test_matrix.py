@@ -45,7 +45,7 @@ def test_a_pair_that_is_not_in_order_keeps_its_mark_and_wrong_bytes_show_no_rate
     results[1] = pair(0, 2, status="FAIL", bandwidth=9.9 * GB)
     results[2] = pair(1, 0, status="FAIL", bandwidth=None, samples_s=(), error=Failure("hang", "no answer"))
     (table,) = matrix.peers("Peer copies", results)
-    assert [(cell.text, cell.status) for cell in table.rows[0][2:]] == [("wrong", "FAIL"), ("9.90", "FAIL")]
+    assert [(cell.text, cell.status) for cell in table.rows[0][2:]] == [("wrong data", "FAIL"), ("9.90", "FAIL")]
     assert (table.rows[1][1].text, table.rows[1][1].status) == ("hang", "FAIL")
 
 

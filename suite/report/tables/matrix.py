@@ -131,8 +131,6 @@ def _pairs(heading: str, results: Sequence[Result], diagonal: dict[tuple[int, ..
 def _cell(result: Result) -> Cell:
     if words.status(result) == "UNAVAILABLE":
         return Cell("n/a", status="UNAVAILABLE")
-    if result.verified is False:
-        return Cell("wrong", status=words.status(result))
     if result.latency_s is not None and result.operation in LATENCIES:
         return Cell(f"{result.latency_s * 1e6:.2f}", status=words.status(result), sort=result.latency_s)
     return words.measured(result)
