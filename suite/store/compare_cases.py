@@ -84,11 +84,10 @@ def confirmed(change: Change, before: Cases, again: Cases | None) -> Change:
     """A called change beside a further set of runs: it stays called only where they show it too."""
     if again is None or not (again.values or again.broken):
         return replace(change, repeated=None, why=f"{change.why}; not measured again")
-    if change.ratio is None:
+    if change.ratio is None or not again.values or not before.values:
         same = bool(again.broken) == (change.call == "worse")
     else:
-        ratio = median(again.values) / median(before.values) if again.values and before.values else 0.0
-        same = abs(ratio - 1) > (change.gate or 0.0) and (ratio > 1) == (change.ratio > 1)
+        same = statistics.repeats(change.ratio, change.gate or 0.0, before.values, again.values)
     if same:
         return replace(change, repeated=True, why=f"{change.why}; measured again, the same")
     return replace(change, call="inconclusive", repeated=False, why=f"{change.why}; measured again, it did not repeat")

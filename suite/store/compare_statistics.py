@@ -66,6 +66,13 @@ def compare(
     return Answer(found, "up" if effect > 0 else "down", False, least, said)
 
 
+def repeats(ratio: float, gate: float, before: Sequence[float], again: Sequence[float]) -> bool:
+    """Whether a called change shows once more: the further runs, by themselves, are off the same way by at least half
+    of the gate. The whole gate would lose one true change in twenty that lies near it."""
+    new = median(again) / median(before)
+    return (new > 1) == (ratio > 1) and abs(new - 1) >= gate / 2
+
+
 def estimate(before: Sequence[float], after: Sequence[float]) -> Estimate:
     """Hodges–Lehmann: the median of all pairwise ratios; its interval by the exact distribution of the rank sum
     (Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, section 4.3). Four runs a side have one."""
