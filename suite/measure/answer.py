@@ -32,11 +32,19 @@ class Answer:
 
 @dataclass(frozen=True)
 class Rank:
-    """Who a worker is: its rank, how many there are, and the file that they rendezvous through."""
+    """Who a worker is: its rank, how many there are, and where they meet: a file, or 'tcp://host:port/prefix'.
+
+    local: which of its host's ranks it is, where a plan does not name GPUs."""
 
     rank: int
     world_size: int
     store: str
+    local: int = 0
+
+    @property
+    def between_hosts(self) -> bool:
+        """Whether its group reaches beyond this host."""
+        return self.store.startswith("tcp://")
 
 
 @dataclass(frozen=True)

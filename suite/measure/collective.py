@@ -5,18 +5,23 @@ The parent takes the slowest rank of each round. Ranks never calibrate themselve
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from suite.errors import Unavailable
+from suite.errors import MeasureError, Unavailable
 from suite.measure import collective_data as data
+from suite.measure import collective_threads as threads
+from suite.measure import nccl_buffers, rendezvous
+from suite.measure import nccl_library as nccl
 from suite.measure.answer import Answer, Rank
 from suite.records.case import COLLECTIVES, Engine, Plan
 from suite.units import KIB
@@ -42,8 +47,13 @@ def prepare(plan: Plan, rank: Rank) -> None:
     """Joins the process group. Raises Unavailable where this torch or this machine cannot."""
     torch.set_num_threads(1)  # one thread a rank: ranks on one host would fight for the cores
     device = _device(plan, rank)
+    if plan.gpus and len(set(plan.gpus)) < plan.world_size:
+        nccl.require_shared_gpu()
+    if plan.ranks_as == "threads":
+        threads.prepare(plan, device)
+        return
     options = {"device_id": device} if device.type == "cuda" else {}
-    store = dist.FileStore(rank.store, rank.world_size)
+    store = rendezvous.store(rank)
     with _known_refusals():
         dist.init_process_group(
             plan.backend, store=store, rank=rank.rank, world_size=rank.world_size, timeout=_NEVER, **options
@@ -55,6 +65,8 @@ def prepare(plan: Plan, rank: Rank) -> None:
 def measure(plan: Plan, rank: Rank) -> Answer:
     """Verifies, times plan.rounds rounds of plan.iterations calls, verifies again. rounds 0: for NCCL's log only."""
     device = _device(plan, rank)
+    if plan.ranks_as == "threads":
+        return threads.measure(plan, device)
     if plan.graph and device.type != "cuda":
         raise Unavailable("CUDA graphs need the nccl backend")
     if plan.rounds == 0:
@@ -64,7 +76,8 @@ def measure(plan: Plan, rank: Rank) -> Answer:
     with _known_refusals():
         first = _verify(plan, sent, buffers)
         start = time.monotonic()
-        seconds = _rounds_cuda(plan, sent, buffers) if device.type == "cuda" else _rounds_host(plan, sent, buffers)
+        with _undisturbed():
+            seconds = _rounds_cuda(plan, sent, buffers) if device.type == "cuda" else _rounds_host(plan, sent, buffers)
         end = time.monotonic()
         wrong = first or _verify(plan, sent, buffers)
     return Answer(
@@ -80,6 +93,16 @@ def measure(plan: Plan, rank: Rank) -> Answer:
     )
 
 
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Without Python's collector of garbage: one of its passes takes longer than many small calls."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def _engine(plan: Plan) -> Engine:
     return "nccl" if plan.backend == "nccl" else "gloo"
 
@@ -92,7 +115,8 @@ def _device(plan: Plan, rank: Rank) -> Any:
         raise Unavailable("this torch has no NCCL: install torch with CUDA")
     if not torch.cuda.is_available():
         raise Unavailable("torch finds no usable GPU")
-    index = _device_index(plan.addresses[rank.rank] if plan.addresses else None, plan.gpus[rank.rank])
+    address = plan.addresses[rank.rank] if plan.addresses else None
+    index = _device_index(address, plan.gpus[rank.rank] if plan.gpus else rank.local)
     torch.cuda.set_device(index)
     return torch.device("cuda", index)
 
@@ -124,11 +148,12 @@ def _known_refusals() -> Iterator[None]:
     except RuntimeError as error:
         text = str(error)
         if "Duplicate GPU" in text:
-            raise Unavailable(
-                "two ranks on one GPU need NCCL 2.30.3 or newer with NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_NVLS_ENABLE=0"
-            ) from error
+            raise Unavailable(nccl.SHARING) from error
         if "Invalid scalar type" in text or "does not support" in text:
             raise Unavailable(f"the backend cannot do this: {text.splitlines()[0]}") from error
+        said = nccl.last_error(text)
+        if said:
+            raise MeasureError("error", said) from error
         raise
 
 
@@ -156,12 +181,14 @@ def _call(plan: Plan, sent: data.Message, buffers: _Buffers) -> Callable[[], obj
     source, target = buffers.source, buffers.target
     if plan.operation == "send_recv":
         return lambda: _send_to_the_next(sent, source, target)
+    if plan.operation == "allreduce" and not buffers.in_place:
+        return lambda: dist.all_reduce(target.copy_(source))
     calls: dict[str, Callable[[], object]] = {
-        "allreduce": lambda: dist.all_reduce(target if buffers.in_place else target.copy_(source)),
-        "broadcast": lambda: dist.broadcast(target, src=0),
-        "all_gather": lambda: dist.all_gather_into_tensor(target, source),
-        "reduce_scatter": lambda: dist.reduce_scatter_tensor(target, source),
-        "all_to_all": lambda: dist.all_to_all_single(target, source),
+        "allreduce": partial(dist.all_reduce, target),
+        "broadcast": partial(dist.broadcast, target, src=0),
+        "all_gather": partial(dist.all_gather_into_tensor, target, source),
+        "reduce_scatter": partial(dist.reduce_scatter_tensor, target, source),
+        "all_to_all": partial(dist.all_to_all_single, target, source),
     }
     return calls[plan.operation]
 
@@ -223,8 +250,8 @@ def _rounds_cuda(plan: Plan, sent: data.Message, buffers: _Buffers) -> list[floa
     repeated = _graph(run, plan.iterations) if plan.graph else _repeat(run, plan.iterations)
     repeated()
     seconds = []
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     for _ in range(plan.rounds):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         meet()
         start.record()
         repeated()
@@ -269,7 +296,7 @@ def _only_call(plan: Plan, rank: Rank, device: Any) -> Answer:
             buffers.source.zero_()
             _call(called, sent, buffers)()
     _wait(device)
-    return Answer(engine=_engine(plan))
+    return Answer(engine=_engine(plan), notes=nccl_buffers.shared_files() if device.type == "cuda" else ())
 
 
 def _wait(device: Any) -> None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from suite.records.case import Operation, Transport
+from suite.measure.nccl_buffers import HOST_ALLOCATION
+from suite.records.case import Operation, Plan, Transport
 
-# TUNING brings the line on each call's algorithm, the others versions, rings and transports.
-VARIABLES = (("NCCL_DEBUG", "INFO"), ("NCCL_DEBUG_SUBSYS", "INIT,ENV,P2P,SHM,NET,TUNING"))
+# TUNING brings the line on each call's algorithm, ALLOC host buffers, the others versions, rings and transports.
+VARIABLES = (("NCCL_DEBUG", "INFO"), ("NCCL_DEBUG_SUBSYS", "INIT,ENV,P2P,SHM,NET,TUNING,ALLOC"))
 FUNCTIONS: dict[Operation, str] = {
     "allreduce": "AllReduce",
     "all_gather": "AllGather",
@@ -48,12 +49,13 @@ class Choice:
 @dataclass
 class Log:
     """Facts of all ranks' logs. edges: (from, to, transport). choices: by function ('' where the version
-    does not name it) and bytes. rings: ranks in order, by channel."""
+    does not name it) and bytes. rings: ranks in order, by channel. host_buffers: bytes by NUMA node."""
 
     version: str | None = None
     rings: dict[int, tuple[int, ...]] = field(default_factory=dict)
     edges: set[tuple[int, int, str]] = field(default_factory=set)
     choices: dict[tuple[str, int], Choice] = field(default_factory=dict)
+    host_buffers: Counter[int] = field(default_factory=Counter)
 
     def transport(self, operation: Operation, nbytes: int) -> Transport | None:
         """What a call of this size took; None where the log says nothing of it. A size that was not called counts as
@@ -83,6 +85,12 @@ class Log:
         return [edge for edge in self.edges if edge[:2] in pairs] or list(self.edges)
 
 
+def logging(plan: Plan, folder: str) -> Plan:
+    """The untimed plan whose workers write NCCL's log into a folder, one file a process."""
+    debug = (*VARIABLES, ("NCCL_DEBUG_FILE", f"{folder}/%p"))
+    return replace(plan, rounds=0, graph=False, variables=(*plan.variables, *debug))
+
+
 def parse(*texts: str) -> Log:
     """All ranks' log texts as one Log. Lines that are not known are passed over."""
     log = Log()
@@ -104,6 +112,8 @@ def _read(line: str, log: Log) -> None:
     elif match := _KERNEL.search(line):
         channels = int(match[4]) if match[4] else None
         log.choices[match[1], int(match[2])] = Choice(match[3], _kernel_protocol(match[3]), channels)
+    elif match := HOST_ALLOCATION.search(line):
+        log.host_buffers[int(match[2])] += int(match[1])
     elif match := _VERSION.search(line):
         log.version = match[1]
 

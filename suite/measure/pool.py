@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,14 +46,22 @@ class Pool:
     """Workers that each get every plan. Any failure ends the whole pool (`alive` is then False).
 
     first: the plan that they prepare for; it also says how many ranks, on which CPUs, with which environment.
-    folder: for the workers' output, one file a rank, named after `name`. handlers: 'module:function' by operation,
-    beside the built-in ones. start_s: within this all must be ready.
+    ranks: those that run on this host, where others are elsewhere (default: all). folder: for the workers' output, one
+    file a rank, named after `name`. handlers: 'module:function' by operation,
+    beside the built-in ones. start_s: within this and the first plan's deadline all must be ready.
     Raises MeasureError or Unavailable where it cannot be started. Start it from the main thread: the signal that ends
     workers with their parent follows the thread that started them.
     """
 
     def __init__(
-        self, first: Plan, folder: Path, name: str, *, handlers: Mapping[str, str] | None = None, start_s: float = 60.0
+        self,
+        first: Plan,
+        folder: Path,
+        name: str,
+        *,
+        handlers: Mapping[str, str] | None = None,
+        start_s: float = 60.0,
+        ranks: Sequence[Rank] | None = None,
     ) -> None:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("start worker pools from the main thread")
@@ -62,9 +70,13 @@ class Pool:
         self._workers: list[_Worker] = []
         self._rendezvous = Path(tempfile.mkdtemp(prefix="lanecheck-"))
         with self._ended_on_failure():
-            for rank in range(first.world_size):
-                self._workers.append(self._start(rank, folder / f"{name}-rank{rank}.log", handlers or {}))
-            _refuse_unavailable(self._exchange(first, start_s, "not ready"))
+            for rank in ranks or self._all_ranks():
+                self._workers.append(self._start(rank, folder / f"{name}-rank{rank.rank}.log", handlers or {}))
+            allowed = first.deadline_s + start_s
+            words = (
+                f"not ready within {allowed:g} s (the deadline of {first.deadline_s:g} s and {start_s:g} s to start)"
+            )
+            _refuse_unavailable(self._exchange(first, allowed, words))
 
     @property
     def alive(self) -> bool:
@@ -75,7 +87,7 @@ class Pool:
         """Every rank's answer, in rank order, within the plan's deadline. Raises MeasureError or Unavailable."""
         self._plan = plan
         with self._ended_on_failure():
-            return self._exchange(plan, plan.deadline_s, "no answer")
+            return self._exchange(plan, plan.deadline_s, f"no answer within {plan.deadline_s:g} s")
 
     def said(self) -> tuple[str, ...]:
         """The last line that each rank wrote, in rank order; empty text where it wrote none."""
@@ -109,15 +121,18 @@ class Pool:
             self._end()
             raise
 
-    def _start(self, rank: int, log: Path, handlers: Mapping[str, str]) -> _Worker:
+    def _all_ranks(self) -> list[Rank]:
+        count, store = self._plan.processes, str(self._rendezvous / "store")
+        return [Rank(rank, count, store, rank) for rank in range(count)]
+
+    def _start(self, who: Rank, log: Path, handlers: Mapping[str, str]) -> _Worker:
         ours, theirs = socket.socketpair()
-        who = Rank(rank, self._plan.world_size, str(self._rendezvous / "store"))
-        cpus = self._plan.rank_cpus[rank] if self._plan.rank_cpus else ()
+        cpus = self._plan.rank_cpus[who.rank] if self._plan.rank_cpus else ()
         setup = Setup(theirs.fileno(), os.getpid(), who, cpus, dict(handlers))
         log.parent.mkdir(parents=True, exist_ok=True)
         with theirs, log.open("ab") as output:
-            process = _spawn(setup, output, environment(self._plan, os.environ))
-        return _Worker(rank, process, Channel(ours), log)
+            process = _spawn(setup, output, environment(self._plan, os.environ, between_hosts=who.between_hosts))
+        return _Worker(who.rank, process, Channel(ours), log)
 
     def _exchange(self, plan: Plan, deadline_s: float, missing: str) -> tuple[Answer, ...]:
         end = time.monotonic() + deadline_s
@@ -129,7 +144,7 @@ class Pool:
             while len(answers) < len(self._workers):
                 ready = selector.select(max(0.0, end - time.monotonic()))
                 if not ready or time.monotonic() > end:
-                    self._fail_missing(answers, f"{missing} within {deadline_s:g} s")
+                    self._fail_missing(answers, missing)
                 for key, _ in ready:
                     if self._take(key.data, answers):
                         selector.unregister(key.fileobj)
@@ -202,7 +217,7 @@ def _spawn(setup: Setup, output: BinaryIO, variables: Mapping[str, str]) -> proc
         raise MeasureError("error", f"a worker process could not be started: {error}") from error
 
 
-def environment(plan: Plan, inherited: Mapping[str, str]) -> dict[str, str]:
+def environment(plan: Plan, inherited: Mapping[str, str], *, between_hosts: bool = False) -> dict[str, str]:
     """The workers' environment: ours, this package's folder to import from, and the plan's variables, which win."""
     path = [str(ROOT), *filter(None, [inherited.get("PYTHONPATH")])]
     ours = {
@@ -210,7 +225,7 @@ def environment(plan: Plan, inherited: Mapping[str, str]) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(path),
         "PYTHONUNBUFFERED": "1",  # the last line before a crash must reach the log
     }
-    if plan.backend == "gloo" and "GLOO_SOCKET_IFNAME" not in inherited:
+    if plan.backend == "gloo" and "GLOO_SOCKET_IFNAME" not in inherited and not between_hosts:
         ours["GLOO_SOCKET_IFNAME"] = "lo"  # else gloo resolves the host's name, which containers often cannot
     return {**inherited, **ours, **dict(plan.variables)}
 
@@ -223,7 +238,7 @@ def _refuse_unavailable(answers: tuple[Answer, ...]) -> None:
 
 def _lost_gpus(plan: Plan, ranks: tuple[int, ...]) -> tuple[int, ...]:
     """GPUs of the ranks that could not be ended; a single worker drives all of its plan's."""
-    if plan.world_size == 1:
+    if plan.processes == 1:
         return plan.gpus if ranks else ()
     return tuple(plan.gpus[rank] for rank in ranks if rank < len(plan.gpus))
 

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from suite.errors import MeasureError, Unavailable
-from suite.measure import merge, nccl_log, watch
+from suite.measure import merge, nccl_buffers, nccl_log, watch
 from suite.measure.pool import Pool
 from suite.records.case import LinkReading, Plan, Samples
 
-START_S = 60.0  # importing torch and making a process group takes seconds, on a cold disk many
+# Beyond a case's deadline, for the case whose ranks must start first: importing torch and making a process group takes
+# seconds, on a cold disk many.
+START_S = 30.0
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What NCCL's log says, and where its buffers lie."""
+
+    log: nccl_log.Log
+    notes: tuple[str, ...]
 
 
 class WorkerEngine:
     """Measures on this machine. One pool is alive at a time, so that idle ranks do not disturb the others.
 
     watcher: samples the links where a plan asks for it; None where nothing can. folder: for the workers' output.
-    handlers: 'module:function' by operation, beside the worker's own. start_s: a pool must be ready within this.
+    handlers: 'module:function' by operation, beside the worker's own. start_s: a pool must be ready within this and its
+    first case's deadline.
     """
 
     def __init__(
@@ -39,7 +50,7 @@ class WorkerEngine:
         self._key: tuple[Any, ...] = ()
         self._pools_started = 0
         self._lost: dict[int, str] = {}
-        self._logs: dict[tuple[Any, ...], nccl_log.Log] = {}
+        self._logs: dict[tuple[Any, ...], _Said] = {}
 
     def measure(self, plan: Plan) -> Samples:
         """What was measured. Raises MeasureError (hang, crash, error) or Unavailable (with the reason)."""
@@ -47,9 +58,12 @@ class WorkerEngine:
         try:
             if plan.watch and self._watcher is not None and plan.addresses:
                 return self._watched(plan, self._watcher)
-            taken = self._log(plan).transport(plan.operation, plan.bytes) if plan.backend == "nccl" else None
+            if plan.backend != "nccl" or plan.ranks_as == "threads":
+                return merge.samples(plan, self._pool_for(plan).call(plan))
+            said = self._said(plan)
             measured = merge.samples(plan, self._pool_for(plan).call(plan))
-            return replace(measured, transport=taken or measured.transport)
+            taken = said.log.transport(plan.operation, plan.bytes) or measured.transport
+            return replace(measured, transport=taken, notes=(*measured.notes, *said.notes))
         except MeasureError as error:
             self._lost.update(dict.fromkeys(error.lost_gpus, plan.case))
             raise
@@ -84,7 +98,7 @@ class WorkerEngine:
         seen = watch.summarise(readings.get(plan.addresses[0], ()), merge.window(answers))
         return merge.samples(plan, answers, seen)
 
-    def _log(self, plan: Plan) -> nccl_log.Log:
+    def _said(self, plan: Plan) -> _Said:
         """What NCCL says that it takes, from one untimed pass over all collectives and sizes by workers of their own.
 
         NCCL reads its debug variables once in a process, and writing the log slows every call.
@@ -93,11 +107,14 @@ class WorkerEngine:
         if key not in self._logs:
             # Not in the run's folder: the log names hosts and addresses.
             with tempfile.TemporaryDirectory(prefix="lanecheck-nccl-") as folder:
-                debug = (*nccl_log.VARIABLES, ("NCCL_DEBUG_FILE", f"{folder}/%p"))
-                logged = replace(plan, rounds=0, graph=False, variables=(*plan.variables, *debug))
-                merge.refuse(self._pool_for(logged).call(logged))
+                logged = nccl_log.logging(plan, folder)
+                answers = self._pool_for(logged).call(logged)
+                merge.refuse(answers)
                 texts = [file.read_text(errors="replace") for file in sorted(Path(folder).iterdir())]
-            self._logs[key] = nccl_log.parse(*texts)
+            log = nccl_log.parse(*texts)
+            seen = (note for answer in answers for note in answer.notes)
+            notes = nccl_buffers.only_once((*seen, *nccl_buffers.logged(log.host_buffers)))
+            self._logs[key] = _Said(log, notes)
         return self._logs[key]
 
     def _refuse_lost(self, plan: Plan) -> None:
@@ -112,4 +129,4 @@ class WorkerEngine:
 def pool_key(plan: Plan) -> tuple[Any, ...]:
     """What a pool is made for; plans that agree in it share one. Peer access, once enabled, stays: it is part of it."""
     ranks = (plan.gpus, plan.addresses, plan.rank_cpus) if plan.backend else (plan.rank_cpus,)
-    return (plan.backend, plan.world_size, *ranks, plan.variables, plan.p2p)
+    return (plan.backend, plan.world_size, *ranks, plan.variables, plan.p2p, plan.ranks_as)

@@ -129,6 +129,20 @@ def _leaves_an_allreduce(plan: Plan, rank: Rank, how: signal.Signals) -> Answer:
     return fine(plan, rank)
 
 
+def fails_as_nccl_does(plan: Plan, rank: Rank) -> Answer:
+    """torch's text of an NCCL error: the reason is in a later line."""
+    from suite.measure import collective
+
+    if is_bad(rank):
+        with collective._known_refusals():
+            raise RuntimeError(
+                "NCCL error in: ProcessGroupNCCL.cpp:1, unhandled cuda error, NCCL version 2.28.9\n"
+                "ncclUnhandledCudaError: Call to CUDA function failed.\n"
+                "Last error:\nCuda failure 'peer access is not supported'"
+            )
+    return fine(plan, rank)
+
+
 def writes_a_log_as_nccl_does(plan: Plan, rank: Rank) -> Answer:
     """In the untimed pass (no rounds) into the file that NCCL's variables name; the timed workers must have none."""
     name = os.environ.get("NCCL_DEBUG_FILE")

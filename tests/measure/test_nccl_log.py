@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.measure import nccl_log
+from suite.measure import nccl_buffers, nccl_log
 
 RECENT = """\
 host:10:11 [0] NCCL INFO NCCL version 2.29.1+cuda13.0
@@ -123,3 +123,27 @@ def test_a_recorded_log_is_read() -> None:
     taken = nccl_log.parse(recorded.read_text(errors="replace")).transport("allreduce", 8)
     assert taken is not None
     assert (taken.version, taken.channels) == ("2.32.3", 64)
+
+
+def test_host_buffers_are_summed_by_node() -> None:
+    line = "host [0] NCCL INFO CUMEM Host Alloc Size {} pointer 0x7f00 handle {} numa {} dev 0 granularity 2097152"
+    log = nccl_log.parse(
+        line.format(4194304, "a1", 1), line.format(2097152, "0xb2", 1), line.format(1048576, "(nil)", 0)
+    )
+    assert nccl_buffers.logged(log.host_buffers) == (
+        "NCCL's shared memory allocated by CUDA: 1MiB on node 0, 6MiB on node 1 (NCCL's log)",
+    )
+    assert nccl_buffers.logged({}) == ()
+
+
+def test_shared_files_are_found_in_the_page_tables(tmp_path: Path) -> None:
+    maps = tmp_path / "numa_maps"
+    maps.write_text(
+        "7f0000000000 default file=/dev/shm/nccl-AbCdEf dirty=256 N0=256 kernelpagesize_kB=4\n"
+        "7f0000100000 default file=/dev/shm/nccl-GhIjKl dirty=512 N1=512 kernelpagesize_kB=4\n"
+        "7f0000200000 default anon=9 dirty=9 N0=9 kernelpagesize_kB=4\n"
+    )
+    assert nccl_buffers.shared_files(maps) == (
+        "NCCL's shared memory in /dev/shm: 1MiB on node 0, 2MiB on node 1 (numa_maps)",
+    )
+    assert nccl_buffers.shared_files(tmp_path / "none") == ()

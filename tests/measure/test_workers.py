@@ -18,7 +18,7 @@ from suite.errors import MeasureError, Unavailable
 from suite.measure import pool as pool_module
 from suite.measure import processes
 from suite.measure.workers import WorkerEngine
-from suite.records.case import LinkReading
+from suite.records.case import LinkReading, Plan
 from suite.records.machine import LinkState
 from tests.measure.conftest import ROOT, plan
 
@@ -27,6 +27,7 @@ PAIR: dict[str, Any] = {"world_size": 2}
 GLOO: dict[str, Any] = {"backend": "gloo", "engine": "gloo", **PAIR}
 # Far above what a failure takes, far below what the faulty handlers would sleep.
 BOUND_S = 30.0
+GRACE_S = 5.0  # beyond its deadline no bad case may last longer
 
 
 def workers() -> set[int]:
@@ -47,11 +48,16 @@ def _is_worker(process: Path) -> bool:
 
 
 def failure(engine: WorkerEngine, **fields: Any) -> MeasureError:
-    """The error of a bad case; checks that it left no worker and that it did not take for ever."""
+    """The error of a bad case; checks that it left no worker and ended soon after its deadline."""
+    return failure_of(engine, plan("both_ways", **fields))
+
+
+def failure_of(engine: WorkerEngine, bad: Plan) -> MeasureError:
     began = time.monotonic()
     with pytest.raises(MeasureError) as caught:
-        engine.measure(plan("both_ways", **fields))
-    assert time.monotonic() - began < BOUND_S
+        engine.measure(bad)
+    started = engine._start_s if "not ready" in str(caught.value) else 0.0
+    assert time.monotonic() - began < min(BOUND_S, bad.deadline_s + started + GRACE_S)
     assert workers() == set()
     return caught.value
 
@@ -157,9 +163,9 @@ def test_a_rank_that_never_starts_costs_the_start_limit(engine_with: Make, monke
 
     engine = engine_with(start_s=3.0, both_ways="fine")
     monkeypatch.setattr(pool_module.subprocess, "Popen", start)
-    error = failure(engine, **PAIR)
+    error = failure(engine, deadline_s=1.0, **PAIR)
     assert error.kind == "hang"
-    assert str(error).startswith("not ready within 3 s: ")
+    assert str(error).startswith("not ready within 4 s (the deadline of 1 s and 3 s to start): ")
     assert "rank 1 is waiting" in str(error)
 
 
@@ -292,29 +298,41 @@ def test_nccls_log_is_read_in_an_untimed_pass_by_other_workers(engine_with: Make
 def test_a_hang_in_the_untimed_pass_is_the_cases_own(engine_with: Make) -> None:
     engine = engine_with(allreduce="hangs")
     for _ in range(2):
-        with pytest.raises(MeasureError) as caught:
-            engine.measure(plan("allreduce", backend="nccl", gpus=(0, 1), deadline_s=0.5, **PAIR))
-        assert caught.value.kind == "hang"
-    assert workers() == set()
+        error = failure_of(engine, plan("allreduce", backend="nccl", gpus=(0, 1), deadline_s=0.5, **PAIR))
+        assert error.kind == "hang"
+
+
+def test_an_nccl_error_is_what_nccl_itself_said(engine_with: Make) -> None:
+    engine = engine_with(broadcast="fails_as_nccl_does")
+    error = failure_of(engine, plan("broadcast", **GLOO))
+    assert error.kind == "error"
+    assert str(error) == (
+        "rank 1: NCCL error in: ProcessGroupNCCL.cpp:1, unhandled cuda error, NCCL version 2.28.9: "
+        "Cuda failure 'peer access is not supported'"
+    )
+
+
+def test_ranks_as_threads_are_one_worker(engine_with: Make) -> None:
+    engine = engine_with(allreduce="tells_its_pid")
+    threads = plan("allreduce", backend="nccl", gpus=(0, 0), world_size=2, ranks_as="threads")
+    assert len(engine.measure(threads).notes) == 1
+    assert len(workers()) == 1
 
 
 def test_a_rank_that_is_killed_within_an_allreduce_is_named_and_the_next_case_works(engine_with: Make) -> None:
     engine = engine_with(broadcast="dies_within_an_allreduce")
     engine.measure(plan("allreduce", **GLOO))
-    with pytest.raises(MeasureError) as caught:
-        engine.measure(plan("broadcast", **GLOO))
-    assert str(caught.value).startswith("rank 1 was ended by SIGKILL")
-    assert workers() == set()
+    error = failure_of(engine, plan("broadcast", **GLOO))
+    assert str(error).startswith("rank 1 was ended by SIGKILL")
     assert engine.measure(plan("allreduce", **GLOO)).verified is True
 
 
 def test_a_rank_that_stops_within_an_allreduce_is_named(engine_with: Make) -> None:
     engine = engine_with(broadcast="stops_within_an_allreduce")
     engine.measure(plan("allreduce", **GLOO))
-    with pytest.raises(MeasureError) as caught:
-        engine.measure(plan("broadcast", **GLOO, deadline_s=2))
-    assert str(caught.value).startswith("no answer within 2 s: rank 1 is stopped, rank 0 is ")
-    assert workers() == set()
+    error = failure_of(engine, plan("broadcast", **GLOO, deadline_s=2))
+    assert str(error).startswith("no answer within 2 s: rank 1 is stopped, rank 0 is ")
+    assert engine.measure(plan("allreduce", **GLOO)).verified is True
 
 
 def _until(condition: Callable[[], bool]) -> None:
