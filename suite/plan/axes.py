@@ -16,6 +16,7 @@ Values = list[tuple[Value, str]]
 # Messages of tensor-parallel decoding: tokens × hidden size × 2 bytes, 1 to 8 tokens of a hidden size of 5120.
 DECODE_MESSAGES = (10 * KIB, 20 * KIB, 40 * KIB, 80 * KIB)
 PAIR_BYTES = 16 * MIB
+COMPARED_BYTES = 256 * MIB
 
 
 def values(name: str, machine: Machine, settings: Settings) -> Values | str:
@@ -157,11 +158,21 @@ def _large_size(_machine: Machine, settings: Settings) -> Values:
     return [(size, format_bytes(size)) for size in chosen]
 
 
+def _one_size(_machine: Machine, settings: Settings) -> Values:
+    """The size at which kinds of memory, and GPUs copying at once, are compared: the largest up to 256 MiB."""
+    sizes = copy_sizes(settings)
+    size = max((n for n in sizes if n <= COMPARED_BYTES), default=sizes[0])
+    return [(size, format_bytes(size))]
+
+
+def _pageable_size(machine: Machine, settings: Settings) -> Values:
+    """Sizes with pageable memory: one in quick, since its copies are slow and say little of the path."""
+    return _one_size(machine, settings) if settings.effort == "quick" else _size(machine, settings)
+
+
 def _memory(_machine: Machine, settings: Settings) -> Values:
-    """Kinds of host memory beside placed and registered memory, which all other cases use."""
-    kinds = ["host_alloc", "pageable"] if settings.effort == "quick" else ["host_alloc", "pageable", "huge"]
-    if settings.effort == "full":
-        kinds.append("write_combined")
+    """Kinds of page-locked memory beside placed and registered memory, which all other cases use."""
+    kinds = ["host_alloc"] if settings.effort == "quick" else ["host_alloc", "huge", "write_combined"]
     return [(kind, kind) for kind in kinds]
 
 
@@ -372,6 +383,8 @@ _AXES: dict[str, Callable[[Machine, Settings], Values | str]] = {
     "few_message": _few_message,
     "graph_message": _graph_message,
     "large_size": _large_size,
+    "one_size": _one_size,
+    "pageable_size": _pageable_size,
     "sweep_size": _sweep_size,
     "size": _size,
 }

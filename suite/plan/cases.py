@@ -140,7 +140,10 @@ def peer_iterations(size: int) -> int:
 
 
 def copy_iterations(size: int) -> int:
-    """Copies in one sample: 16 as nvbandwidth makes, more of small ones so that a sample lasts 100 µs, at most 256."""
+    """Copies in one sample: 16 as nvbandwidth makes, more of small ones so that a sample lasts 100 µs, at most 256, and
+    fewer of very large ones, four of which take 80 ms at 55 GB/s."""
+    if size > 256 * MIB:
+        return max(4, 4 * GIB // size)
     return max(16, min(256, 64 * MIB // size))
 
 

@@ -15,7 +15,7 @@ from suite.units import format_bytes
 
 FIXTURE = "check"
 UNAVAILABLE = "unavailable"
-SIZE_AXES = ("size", "message", "sweep_size", "few_message", "graph_message")
+SIZE_AXES = ("size", "message", "sweep_size", "pageable_size", "few_message", "graph_message")
 # Of collectives: cases that agree in these share a pool of ranks, which takes seconds to start.
 POOL_AXES = (
     ("world_size", "most_ranks"),

@@ -133,6 +133,12 @@ def test_quick_judges_bandwidth_at_the_largest_size_only() -> None:
     assert ids("large_size", sizes=(8, 64)) == ["64B"]
 
 
+def test_what_is_compared_with_each_other_is_measured_at_one_size() -> None:
+    assert ids("one_size") == ids("one_size", effort="full") == ["256MiB"]
+    assert ids("one_size", sizes=(8, 64, GIB)) == ["64B"]
+    assert ids("one_size", sizes=(GIB,)) == ["1GiB"]
+
+
 def test_placement_needs_two_nodes_with_cpus() -> None:
     machine = two_nodes()
     assert ids("ranks_placed") == ["ranks_near", "ranks_far"]
@@ -155,3 +161,10 @@ def test_ranks_share_a_gpu_only_where_asked_for() -> None:
 def test_ranks_on_several_hosts_are_as_many_as_asked_for() -> None:
     assert ids("gpu_world_size", two_nodes(gpus=0), several_hosts=True, world_sizes=(16,)) == ["16ranks"]
     assert "--world-size" in ids("gpu_world_size", two_nodes(gpus=0), several_hosts=True)
+
+
+def test_pageable_memory_is_swept_in_full_only_and_other_kinds_in_neither() -> None:
+    assert ids("pageable_size") == ["256MiB"]
+    assert ids("pageable_size", effort="full") == ids("size", effort="full")
+    assert ids("memory") == ["host_alloc"]
+    assert ids("memory", effort="full") == ["host_alloc", "huge", "write_combined"]

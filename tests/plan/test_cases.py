@@ -76,6 +76,7 @@ def test_host_memory_copies_use_one_cpu_a_core() -> None:
 def test_small_copies_are_repeated_until_a_sample_is_long_enough_but_never_past_the_queue() -> None:
     assert cases.copy_iterations(4 * KIB) == 256
     assert cases.copy_iterations(256 * MIB) == 16
+    assert [cases.copy_iterations(size) for size in (512 * MIB, GIB, 4 * GIB)] == [8, 4, 4]
 
 
 def test_shared_memory_rows_switch_peer_to_peer_off() -> None:
