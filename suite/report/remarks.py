@@ -12,8 +12,8 @@ from suite.records.machine import Gpu, GpuPair, Hop, LinkState, Machine, NumaNod
 from suite.records.path import path_to_root, slowest_hop
 from suite.units import GIB, MIB, format_bytes
 
-# Reasons for lower clocks that say nothing of a fault: idling, and limits that somebody set.
-_HARMLESS = ("idle", "application clocks", "display clocks")
+# Reasons for lower clocks that hold back nothing: the GPU idles or drives a display.
+_HARMLESS = ("idle", "display clocks")
 
 
 def remarks(machine: Machine) -> list[str]:

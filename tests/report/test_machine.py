@@ -178,6 +178,7 @@ def test_a_hidden_link_is_said_to_be_unknown() -> None:
         ({"virtualization": "host_vgpu"}, "it serves virtual GPUs"),
         ({"power_limit_w": 300.0, "power_default_w": 450.0}, "its power limit is 300 W, its default 450 W"),
         ({"throttle": ("idle", "hardware thermal slowdown")}, "held down now: hardware thermal slowdown."),
+        ({"throttle": ("application clocks",)}, "held down now: application clocks."),
     ],
 )
 def test_what_holds_a_gpu_back_is_remarked(changes: dict[str, object], words: str) -> None:
