@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from suite.judge.cause import Cause
+from suite.judge.causes_baseline import BASELINE
 from suite.judge.causes_copies import COPIES
 from suite.judge.causes_link import LINK
 from suite.judge.causes_other import FAILURES, MACHINE, NEUTRAL
@@ -15,6 +16,7 @@ GROUPS: tuple[tuple[str, tuple[Cause, ...]], ...] = (
     ("The link", LINK),
     ("Copies and memory", COPIES),
     ("Peers and collectives", PEERS),
+    ("Beside a baseline", BASELINE),
     ("The machine as a whole", MACHINE),
 )
 CAUSES: dict[str, Cause] = {cause.name: cause for _, group in GROUPS for cause in group}

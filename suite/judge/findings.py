@@ -12,8 +12,8 @@ from suite.records.run import STATUSES, Finding, Result, Run, Status, Verdict
 # Causes that explain others on the same GPU, the strongest first: a link that errs also retrains, runs slow, and so on.
 ROOTS = (
     "wrong_data", "hang", "crash", "worker_error", "signal_integrity", "not_as_expected", "downtrained_speed",
-    "width_fault", "configured_speed", "downtrained_width", "slower_than_card", "retraining", "link_errors",
-    "upstream_hop_uneven",
+    "width_fault", "link_below_baseline", "configured_speed", "downtrained_width", "slower_than_card", "retraining",
+    "link_errors", "upstream_hop_uneven",
     "p2p_redirected", "p2p_slower_than_staging", "numa_far_slow", "numa_node_suspect", "memory_node_slow",
     "host_limited", "one_direction_weak", "outlier",
 )  # fmt: skip
@@ -23,13 +23,14 @@ _ALONE = ("wrong_data", "hang", "crash", "worker_error", "numa_far_slow", "numa_
 _SYMPTOMS = (
     "slow_path", "below_expected", "collective_below_limit", "latency_out_of_family", "one_direction_weak", "outlier",
     "both_ways_collapse", "below_floor", "noisy", "host_limited", "retraining", "link_errors", "transport_unexpected",
-    "p2p_slower_than_staging", "numa_far_weak",
+    "p2p_slower_than_staging", "numa_far_weak", "worse_than_baseline",
 )  # fmt: skip
 _LINK_ROOTS = (
     "signal_integrity",
     "not_as_expected",
     "downtrained_speed",
     "width_fault",
+    "link_below_baseline",
     "configured_speed",
     "downtrained_width",
 )

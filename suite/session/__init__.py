@@ -12,6 +12,7 @@ from suite import __version__
 from suite.errors import MeasureError, Unavailable
 from suite.judge import findings as judge_findings
 from suite.judge import rules, thresholds
+from suite.judge.against import is_worse
 from suite.limits import case as limits_case
 from suite.measure.engine import Engine
 from suite.measure.simulated import SimulatedEngine
@@ -27,6 +28,7 @@ from suite.records.scenario import Scenario
 from suite.report import markdown
 from suite.session import assemble
 from suite.store import files, runs
+from suite.session.against import Against
 from suite.store.journal import Journal
 
 CHECKPOINT_S = 2.0
@@ -73,7 +75,7 @@ class Session:
         expected: Expectations = NOTHING,
         overrides: Mapping[str, float] | None = None,
     ) -> None:
-        """expected: the manifest. overrides: thresholds by name."""
+        """expected: the manifest. overrides: thresholds by name. against: the baseline to judge by."""
         self.folder = folder
         self.results: list[Result] = []
         self._engine = engine
@@ -83,11 +85,13 @@ class Session:
             planned=planned,
             simulated=simulated,
             started=datetime.now(UTC).isoformat(timespec="seconds"),
+        against: Against | None = None,
             lanecheck=__version__,
             expected=expected,
             thresholds=dict(overrides or {}),
         )
         self._thresholds = thresholds.of(self._header.thresholds)
+        self._against = against
         self._journal = Journal(folder, self._header)
         self._checkpoint()
 
@@ -97,13 +101,12 @@ class Session:
         return self._header.machine
 
     def check(self, plan: Plan) -> Result:
-        """Measures, judges and keeps one case. Only bugs raise: what a machine does wrong is a verdict."""
-        samples, failure, why = self._measure(plan)
-        measured = assemble.result(plan, samples, failure)
-        if why is not None:
-            return self.keep(replace(measured, verdict=rules.unavailable(measured, self.machine, self.results, why)))
-        limited = assemble.with_limits(measured, limits_case.of(self.machine, plan, samples, self.results))
-        return self.keep(replace(limited, verdict=self._judge(limited)))
+        """Measures, judges and keeps one case; one that is worse than the baseline is measured once more. Only bugs
+        raise: what a machine does wrong is a verdict."""
+        result = self._checked(plan)
+        if self._against is not None and is_worse(result):
+            result = self._against.again(result, self._checked(plan))
+        return self.keep(result)
 
     def keep(self, result: Result) -> Result:
         """Writes a result to the journal, and the readable files when they are 2 s old."""
@@ -131,7 +134,10 @@ class Session:
         return run
 
     def _judge(self, limited: Result) -> Verdict:
-        return rules.judge(limited, self.machine, self.results, self._thresholds, self._header.expected)
+        verdict = rules.judge(limited, self.machine, self.results, self._thresholds, self._header.expected)
+        if self._against is None:
+            return verdict
+        return self._against.decide(replace(limited, verdict=verdict), self.machine, self._thresholds)
 
     def _measure(self, plan: Plan) -> tuple[Samples | None, Failure | None, str | None]:
         try:
@@ -140,6 +146,14 @@ class Session:
             return None, Failure(error.kind, str(error), error.said), None
         except Unavailable as reason:
             return None, None, str(reason)
+
+    def _checked(self, plan: Plan) -> Result:
+        samples, failure, why = self._measure(plan)
+        measured = assemble.result(plan, samples, failure)
+        if why is not None:
+            return replace(measured, verdict=rules.unavailable(measured, self.machine, self.results, why))
+        limited = assemble.with_limits(measured, limits_case.of(self.machine, plan, samples, self.results))
+        return replace(limited, verdict=self._judge(limited))
 
     def _checkpoint(self) -> None:
         write(self.folder, self.run())

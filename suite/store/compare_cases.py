@@ -43,6 +43,13 @@ def collect(runs: Sequence[Run]) -> dict[str, Cases]:
     return found
 
 
+def of_result(result: Result) -> Cases:
+    """One case of a run that is not over yet."""
+    known = Cases(result, quantity(result))
+    _add(known, result)
+    return known
+
+
 def quantity(result: Result) -> Quantity:
     """What counts in a case: small messages of a collective cost latency, not bandwidth."""
     small = result.operation in COLLECTIVES and result.bytes < SMALL_MESSAGE
