@@ -35,6 +35,7 @@ _LINK_ROOTS = (
     "downtrained_width",
 )
 _TROUBLE: tuple[Status, ...] = ("FAIL", "WARN", "INDETERMINATE")
+_EXPLAINS = "; this explains "
 # Passing causes that are worth a sentence all the same.
 _SAID = ("platform_limited", "upstream_hop_narrower", "shared_uplink")
 
@@ -60,25 +61,34 @@ def _answer(run: Run, found: Sequence[Finding]) -> str:
     counts = {status: sum(1 for r in run.results if r.verdict and r.verdict.status == status) for status in STATUSES}
     measured = sum(counts[s] for s in ("FAIL", "WARN", "INDETERMINATE", "PASS"))
     if not measured:
-        return f"Nothing was measured: {run.machine.why_no_gpu or 'no case ended'}."
+        return f"Nothing was measured: {(run.machine.why_no_gpu or 'no case ended').rstrip('.')}."
     if counts["FAIL"]:
         return _bad(counts, measured, found)
-    where = (
-        "" if run.machine.gpus else f" No GPU path was measured: {(run.machine.why_no_gpu or 'no GPU').rstrip('.')}."
-    )
+    where = "" if run.machine.gpus else f" No GPU path was measured: {_in_short(run.machine.why_no_gpu)}."
     return _good(run, counts, measured, found) + where
+
+
+def _in_short(why: str | None) -> str:
+    """Why there is no GPU up to the first colon or bracket; the table of the machine has the whole sentence."""
+    short = (why or "no GPU").rstrip(".").partition(": ")[0].partition(" (")[0]
+    return short[:1].lower() + short[1:]
+
+
+def _cause_in_short(finding: Finding) -> str:
+    """A finding's sentence without how many cases it explains: the headline has counted them."""
+    return finding.sentence.partition(_EXPLAINS)[0].rstrip(".")
 
 
 def _bad(counts: dict[Status, int], measured: int, found: Sequence[Finding]) -> str:
     causes = [f for f in found if f.status == "FAIL"]
-    more = f" and {len(causes) - 1} more" if len(causes) > 1 else ""
-    first = f": {causes[0].sentence.rstrip('.')}{more}" if causes else ""
+    others = "1 more cause" if len(causes) == 2 else f"{len(causes) - 1} more causes"
+    first = f": {_cause_in_short(causes[0])}{f' ({others} below)' if len(causes) > 1 else ''}" if causes else ""
     return f"This machine is not right: {counts['FAIL']} of {measured} cases fail{first}."
 
 
 def _good(run: Run, counts: dict[Status, int], measured: int, found: Sequence[Finding]) -> str:
     if counts["WARN"]:
-        first = next((f.sentence.rstrip(".") for f in found if f.status == "WARN" and f.cases), "")
+        first = next((_cause_in_short(f) for f in found if f.status == "WARN" and f.cases), "")
         return f"This machine works, with {counts['WARN']} of {measured} cases worth a look: {first}."
     if counts["INDETERMINATE"] == measured:
         return f"Whether this machine is right cannot be told from what was seen in {measured} cases."
@@ -154,10 +164,14 @@ def _finding(group: Sequence[Result], troubles: int) -> Finding:
     if len(group) > 1 and alike:
         sentence = f"{sentence.rstrip('.')}; {len(group)} cases are like this."
     elif len(group) > 1 and troubles:
-        sentence = f"{sentence.rstrip('.')}{_also(group)}; this explains {len(group)} of {troubles} findings."
+        sentence = f"{sentence.rstrip('.')}{_also(group)}{_EXPLAINS}{_of_all(len(group), troubles)}."
     status = _verdict(ordered[0]).status
     cases = tuple(r.case for r in [first, *(r for r in ordered if r is not first)])
     return Finding(status, verdict.cause, _subject(group), sentence, verdict.advice, cases)
+
+
+def _of_all(count: int, troubles: int) -> str:
+    return f"all {count} cases not in order" if count == troubles else f"{count} of {troubles} cases not in order"
 
 
 def _also(group: Sequence[Result]) -> str:

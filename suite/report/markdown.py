@@ -25,8 +25,10 @@ def render(run: Run, findings: Sequence[Finding], headline: str) -> str:
     parts = [f"# {escape(banner.titled(run, headline))}"]
     parts += [f"> **{escape(line)}**" for line in banner.lines(run)]
     parts.append(escape(words.counts(run.results)))
-    if findings:
-        parts.append("## Findings\n\n" + "\n".join(_finding(finding) for finding in findings))
+    wrong = [_finding(finding) for finding in findings if finding.status != "PASS"]
+    known = [_known(finding) for finding in findings if finding.status == "PASS"]
+    parts += ["## Findings\n\n" + "\n".join(wrong)] if wrong else []
+    parts += ["## Worth knowing\n\n" + "\n".join(known)] if known else []
     parts += table_parts(machine.machine(run.machine), "##")
     if "link" not in groups.names(run) and (links := machine.links(run)):
         parts += table_parts(links, "##")
@@ -56,6 +58,10 @@ def _finding(finding: Finding) -> str:
         more = f" and {len(finding.cases) - _MOST_CASES} more" if len(finding.cases) > _MOST_CASES else ""
         lines.append(f"  Seen in {', '.join(code(case) for case in finding.cases[:_MOST_CASES])}{more}.")
     return "  \n".join(lines)
+
+
+def _known(finding: Finding) -> str:
+    return f"- {escape(' '.join(part for part in (finding.sentence, finding.advice) if part))}"
 
 
 def table_parts(table: Table, level: str) -> list[str]:

@@ -32,8 +32,9 @@ def summary(
     without: groups whose tables are left out, since they were shown before.
     """
     lines = _head(run, findings, headline, width, colour)
-    for finding in findings:
+    for finding in (f for f in findings if f.status != "PASS"):
         lines += ["", *_finding(finding, width, colour)]
+    lines += _known([f for f in findings if f.status == "PASS"], width, colour)
     lines += ["", *_machine(run, width, colour)]
     if "link" not in groups.names(run):
         lines += _links(run, width, colour)
@@ -81,6 +82,13 @@ def _finding(finding: Finding, width: int, colour: bool) -> list[str]:
     if finding.advice:
         lines += style.wrapped(finding.advice, width, first="  → ", rest="    ")
     return lines + _cases(finding.cases, width)
+
+
+def _known(findings: Sequence[Finding], width: int, colour: bool) -> list[str]:
+    """What is in order and worth a sentence all the same; its cases need no looking up."""
+    said = [" ".join(part for part in (_subject(f), f.advice) if part) for f in findings]
+    lines = [line for text in said for line in style.wrapped(text, width, first="· ", rest="  ")]
+    return ["", style.strong("Worth knowing", colour), *lines] if lines else []
 
 
 def _subject(finding: Finding) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from suite.records.run import Finding
 from suite.report import markdown
 from tests.report import samples
 
@@ -51,3 +52,10 @@ def test_code_spans_cannot_be_left() -> None:
 def test_an_issue_takes_it_in_one_piece() -> None:
     """GitHub refuses a body of more than 65,536 characters (its API's limit)."""
     assert len(_rendered("large")) < 65_536
+
+
+def test_what_is_in_order_is_worth_knowing_and_no_finding() -> None:
+    known = Finding("PASS", "no_bridge", "GPU0", "GPU0 has no bridge.", "Fit one.", ("link/gpu0",))
+    shown = markdown.render(samples.sound(), (known,), samples.HEADLINE)
+    assert "## Worth knowing\n\n- GPU0 has no bridge. Fit one.\n" in shown
+    assert "## Findings" not in shown

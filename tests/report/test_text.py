@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from suite.records.run import Run
+from suite.records.run import Finding, Run
 from suite.report import style, text
 from tests.report import samples
 from tests.report.sample_machine import GEN4_X4
@@ -72,6 +72,13 @@ def test_findings_come_before_tables_with_their_advice_and_cases() -> None:
     assert finding < advice < table
     assert "seen in link/gpu2" in shown
     assert "and 2 more" in shown
+
+
+def test_what_is_in_order_is_worth_knowing_and_no_finding() -> None:
+    known = Finding("PASS", "no_bridge", "GPU0, GPU1", "NVLink-capable, no bridge fitted.", "Fit one.", ("link/gpu0",))
+    lines = text.summary(samples.sound(), (known,), samples.HEADLINE).splitlines()
+    assert lines[lines.index("Worth knowing") + 1] == "· GPU0, GPU1: NVLink-capable, no bridge fitted. Fit one."
+    assert not [line for line in lines if line.startswith("✓ PASS  ") or "seen in" in line]
 
 
 def test_an_unavailable_group_is_one_line_with_its_reason() -> None:
