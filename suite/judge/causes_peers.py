@@ -10,15 +10,17 @@ PEERS: tuple[Cause, ...] = (
         "UNAVAILABLE",
         "the driver says that the two GPUs cannot reach each other's memory",
         "no P2P ({why}); copies between these GPUs go through host memory.",
-        "GeForce cards have none by design; others need a P2P-capable driver, MIG off, and a topology the "
-        "chipset supports.",
+        "By design (GNS, on GeForce): nothing is wrong. By driver (DR, NS): a driver that supports P2P on this card, "
+        "without the option that disables it, and MIG off. By topology (TNS, CNS): slots below one switch or root "
+        "complex.",
         "`nvidia-smi topo -p2p r`.",
     ),
     Cause(
         "p2p_redirected",
         "FAIL",
-        "peer copies are slow, and ACS redirects peer traffic to the root complex on their path",
-        "{who}: peer copies reach {measured} of {limit}; ACS redirects them upstream at {ports}.",
+        "peer copies are slow, and ACS redirects peer traffic to the root complex on their path, or within one "
+        "switch or host bridge the IOMMU translates it",
+        "{who}: peer copies reach {measured} of {limit}; {redirected}.",
         "Switch ACS off on those ports (BIOS ACS Disabled, or `setpci -s PORT ECAP_ACS+6.w=0000`), or the "
         "IOMMU to `iommu=pt`.",
         "`lspci -vvv`: ACSCtl without ReqRedir, CmpltRedir and UpstreamFwd; the rate rises.",
@@ -61,5 +63,14 @@ PEERS: tuple[Cause, ...] = (
         "{who}: bus bandwidth {measured} is {percent} of the {limit} that {path} can carry; the links are in order.",
         "Tune before blaming hardware: NCCL_MIN_NCHANNELS=8, NCCL_P2P_LEVEL=SYS, NCCL_BUFFSIZE=8388608, one at a time.",
         "A tuned row that comes near the limit.",
+    ),
+    Cause(
+        "collective_latency",
+        "WARN",
+        "a small collective takes more than twice as long as on machines in order with as many ranks",
+        "{who}: {measured} for {size} over {transport}; {ranks} take {usual} at most on machines in order.",
+        "Set the CPU governor to performance, C-states and ASPM off in the BIOS, pin ranks to their GPU's NUMA node; "
+        "in a container check CPU limits (`--cpus`).",
+        "The time after each change; equal times on every transport point at the CPU, not at a link.",
     ),
 )

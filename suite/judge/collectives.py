@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from suite.judge import copies, levels
 from suite.judge.view import View, say
 from suite.records.machine import Machine
 from suite.records.run import Verdict
+from suite.units import format_bytes, format_seconds
 
 _PEER_PATHS = ("PIX", "PXB")
+SMALLEST = 1024  # bytes: 30 ns on a Gen5 x16 link, so that the time is all latency
 
 
 def gloo(view: View) -> Verdict | None:
@@ -52,6 +57,30 @@ def all_near(machine: Machine, gpus: tuple[int, ...]) -> bool:
         and bool(p.nvlinks or (p.topology_nvml or p.topology) in _PEER_PATHS)
         for p in pairs
     )
+
+
+def slow_message(view: View) -> Verdict | None:
+    """A message too small for any link to matter, beside what as many ranks take on machines in order."""
+    result, seconds = view.result, view.seconds
+    if result.bytes > SMALLEST or seconds is None or result.operation != "allreduce":
+        return None
+    taken = result.transport_taken.name if result.transport_taken else None
+    nvlink = nvlinked(view.machine, result.gpus) and "SHM" not in (taken or "P2P").upper()
+    two = view.thresholds.message_nvlink_s if nvlink else view.thresholds.message_pcie_s
+    usual = two * max(1.0, math.log2(result.world_size))
+    if (taken is not None and "NET" in taken.upper()) or seconds <= view.thresholds.latency_family * usual:
+        return None
+    said: dict[str, Any] = {
+        "measured": format_seconds(seconds), "size": format_bytes(result.bytes), "usual": format_seconds(usual),
+        "transport": taken or ("NVLink" if nvlink else "PCIe"), "ranks": f"{result.world_size} ranks",
+    }  # fmt: skip
+    return say("collective_latency", *levels.spread_note(view), who=view.who, **said)
+
+
+def nvlinked(machine: Machine, gpus: tuple[int, ...]) -> bool:
+    """Every two of these GPUs have active NVLinks between them."""
+    pairs = [machine.pair(a, b) for a in gpus for b in gpus if a < b]
+    return bool(pairs) and all(pair is not None and bool(pair.nvlinks) for pair in pairs)
 
 
 def small(view: View) -> Verdict | None:

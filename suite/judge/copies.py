@@ -228,6 +228,32 @@ def shared_uplink(view: View) -> Verdict | None:
     return say("shared_uplink", binding=result.limits.binding if result.limits else None, **said)
 
 
+def root_complex(view: View) -> Verdict | None:
+    """Several GPUs at once that share no link, are slow together, and were in order one at a time."""
+    result = view.result
+    together = result.operation.startswith("all_gpus") and levels.level(view) in ("low", "bad")
+    if not together or result.bandwidth is None or _share_a_hop(view):
+        return None
+    total = _alone(view)
+    if total is None or result.bandwidth >= view.thresholds.together * total:
+        return None
+    said = levels.words(view) | {"alone": format_bandwidth(total)}
+    return say("root_complex_limited", *levels.spread_note(view), **said)
+
+
+def _alone(view: View) -> float | None:
+    """What each GPU of the case reached alone, in sum, bytes/s: the best that passed. None where one is missing."""
+    single = view.result.operation.removeprefix("all_gpus_")
+    alike = [
+        r for r in view.so_far if (r.operation, r.bytes, r.engine) == (single, view.result.bytes, view.result.engine)
+    ]
+    best = {
+        gpu: max((r.bandwidth or 0.0 for r in alike if r.gpus == (gpu,) and _passed(r)), default=0.0)
+        for gpu in view.result.gpus
+    }
+    return sum(best.values()) if all(best.values()) else None
+
+
 def _share_a_hop(view: View) -> bool:
     """Two of the case's GPUs have a link above them in common."""
     hops = [

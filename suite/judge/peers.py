@@ -43,14 +43,24 @@ def _denied(pair: GpuPair | None) -> str | None:
 
 
 def redirected(view: View) -> Verdict | None:
-    """A slow peer copy whose path has ports that redirect peer traffic."""
+    """A slow peer copy whose path has ports that redirect peer traffic, or an IOMMU that translates it."""
     if view.result.p2p is False or levels.level(view) not in ("low", "bad"):
         return None
-    ports = redirecting_ports(view.machine, view.result.gpus)
-    if not ports:
+    redirected = _redirected(view)
+    if redirected is None:
         return None
     binding = view.result.limits.binding if view.result.limits else None
-    return say("p2p_redirected", binding=binding, ports=", ".join(ports), **levels.words(view))
+    return say("p2p_redirected", binding=binding, redirected=redirected, **levels.words(view))
+
+
+def _redirected(view: View) -> str | None:
+    """By what peer traffic is sent up to the root complex. An IOMMU counts where traffic would stay below it."""
+    ports = redirecting_ports(view.machine, view.result.gpus)
+    if ports:
+        return f"ACS redirects them upstream at {', '.join(ports)}"
+    pair, iommu = _pair(view), view.machine.environment.iommu or ""
+    near = pair is not None and (pair.topology or pair.topology_nvml) in NEAR
+    return f"the IOMMU translates them ({iommu})" if near and "DMA" in iommu else None
 
 
 def slower_than_staging(view: View) -> Verdict | None:

@@ -99,10 +99,11 @@ class Thresholds:
         "P100 12.7 against 13.5 GB/s, RTX 4090 26.4 against 27.1 GB/s",
     )
     staging_gain: float = _threshold(
-        1.05,
+        1.10,
         "times the peer copy",
         "staging crosses every link that a peer copy crosses, and more; it is not faster on a path in order",
-        "noise of two medians",
+        "the ratio of two medians of five samples with 3 % noise errs by 2.4 %: four of those, as a machine has many "
+        "pairs",
     )
     memory_kind: float = _threshold(
         1.10,
@@ -121,6 +122,24 @@ class Thresholds:
         "times an equal path's latency",
         "equal paths differ by tens of percent, not by a factor",
         "chosen by lanecheck",
+    )
+    together: float = _threshold(
+        0.80,
+        "of what the GPUs reach one at a time, in sum",
+        "GPUs below different root ports do not slow each other down, unless what is above the ports is full",
+        "chosen by lanecheck: the same as for equal GPUs",
+    )
+    message_nvlink_s: float = _threshold(
+        10e-6,
+        "seconds, two ranks over NVLink",
+        "what a small allreduce takes on machines in order; more ranks take log2(ranks) times as long",
+        "NCCL over NVLink: 6 to 10 µs",
+    )
+    message_pcie_s: float = _threshold(
+        25e-6,
+        "seconds, two ranks over PCIe",
+        "what a small allreduce takes on machines in order; more ranks take log2(ranks) times as long",
+        "NCCL over PCIe: 12 to 25 µs",
     )
     small_copy_bytes: int = _threshold(
         4 * MIB,

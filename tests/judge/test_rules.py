@@ -12,7 +12,7 @@ from suite.judge.rules import judge
 from suite.judge.thresholds import Thresholds
 from suite.records.case import HopWatch, Placement, Transport
 from suite.records.machine import Environment, LinkState, Machine, PcieConfig
-from suite.records.run import Failure, Limits, Result, Run, Settings
+from suite.records.run import Failure, Limits, Result, Run, Settings, Verdict
 from suite.units import KIB, MIB
 from tests.data.machines import build
 from tests.judge.small import GB, errors, judged, last, limits, link, result, under_load
@@ -75,6 +75,53 @@ def test_an_unknown_limit_shows_the_value_and_what_it_behaves_like() -> None:
     assert verdict.cause == "limit_unknown"
     assert "3.40 GB/s" in verdict.evidence[0]
     assert "Gen1 x16" in verdict.evidence[0]
+
+
+# Several GPUs, peers behind an IOMMU, small messages
+
+
+def together(rate: float, machine: Machine = PCIE) -> Verdict:
+    alone = [copy(54.0, gpus=(gpu,), memory_node=gpu, limits=limits(57.0)) for gpu in (0, 1)]
+    case = result("all_gpus_host_to_device", rate, gpus=(0, 1), limits=limits(114.0))
+    return last(machine, *alone, case)
+
+
+def test_gpus_that_are_slow_together_only_and_share_no_link_are_limited_above_their_ports() -> None:
+    assert together(60.0).cause == "root_complex_limited"
+    assert "108 GB/s in sum" in together(60.0).evidence[0]
+    assert together(105.0).cause == "healthy"
+
+
+def test_gpus_below_one_switch_are_not_limited_by_the_root_complex() -> None:
+    assert together(60.0, build.eight_pcie()).cause == "slow_path"
+
+
+def test_an_iommu_that_translates_redirects_slow_peer_copies_below_one_switch() -> None:
+    machine = replace(build.eight_pcie(), environment=Environment(iommu="DMA-FQ"))
+    slow = result("peer_write", 12.0, gpus=(0, 1), p2p=True, limits=limits(57.0))
+    assert last(machine, slow).cause == "p2p_redirected"
+    assert "IOMMU translates them (DMA-FQ)" in last(machine, slow).evidence[0]
+    passing = replace(machine, environment=Environment(iommu="identity"))
+    assert last(passing, slow).cause == "slow_path"
+
+
+@pytest.mark.parametrize(
+    ("machine", "microseconds", "cause"),
+    [
+        (PCIE, 25.0, "small_message"),
+        (PCIE, 55.0, "collective_latency"),
+        (build.nvswitch(), 55.0, "small_message"),
+        (build.nvswitch(), 65.0, "collective_latency"),
+    ],
+    ids=["PCIe in order", "PCIe slow", "NVLink in order", "NVLink slow"],
+)
+def test_a_small_allreduce_is_held_against_machines_in_order(machine: Machine, microseconds: float, cause: str) -> None:
+    gpus = tuple(g.index for g in machine.gpus)
+    took = (microseconds * 1e-6,) * 5
+    case = result(
+        "allreduce", bytes=8, gpus=gpus, backend="nccl", world_size=len(gpus), samples_s=took, limits=limits(45.8)
+    )
+    assert last(machine, case).cause == cause
 
 
 # Doubt
