@@ -6,6 +6,7 @@ from typing import Any
 
 from suite.judge import levels
 from suite.judge.view import View, say
+from suite.records.case import ONE_COPY_ENGINE
 from suite.records.run import Result, Verdict
 from suite.units import format_bandwidth, format_bytes, format_percent
 
@@ -63,6 +64,16 @@ def _warning(view: View) -> tuple[str, ...]:
     if view.result.memory != "write_combined":
         return ()
     return ("processors read write-combined memory slowly: it is for buffers that they only write",)
+
+
+def serial(view: View) -> Verdict | None:
+    """Both ways by one copy engine carries about what one way does, half of what the link could."""
+    result, limits = view.result, view.result.limits
+    if ONE_COPY_ENGINE not in result.notes or result.bandwidth is None or limits is None or not limits.now:
+        return None
+    if levels.level(view) not in ("low", "bad") or result.bandwidth < levels.floor(view, limits.now) / 2:
+        return None
+    return say("one_copy_engine", *levels.spread_note(view), binding=limits.binding, **levels.words(view))
 
 
 def staging_chunk(view: View) -> Verdict | None:

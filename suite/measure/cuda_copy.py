@@ -19,7 +19,7 @@ from suite.measure.cuda_runtime import DEVICE_TO_HOST, HOST_TO_DEVICE
 from suite.measure.cuda_session import Placed, Session, current
 from suite.measure.cuda_timing import Load, Sample, Work
 from suite.measure.cuda_verify import Checker, Pattern, poison_host
-from suite.records.case import Plan
+from suite.records.case import ONE_COPY_ENGINE, Plan
 
 TO_DEVICE, TO_HOST = "host_to_device", "device_to_host"
 COUNTED = "bytes copied, once"
@@ -291,7 +291,7 @@ def both_ways_notes(device: Device, plan: Plan, samples: Sequence[Sample]) -> tu
     """What makes both ways less than both at once."""
     notes = []
     if device.copy_engines == 1 and plan.engine == "copy-engine":
-        notes.append("this GPU has one copy engine: the two directions take turns")
+        notes.append(ONE_COPY_ENGINE)
     if not all(s.outlasted for s in samples):
         notes.append("the opposing copies ended before the measured ones: part of the time was one way only")
     return tuple(notes)

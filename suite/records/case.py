@@ -56,6 +56,8 @@ Memory = Literal["pinned", "host_alloc", "pageable", "registered", "huge", "writ
 Backend = Literal["gloo", "nccl"]
 RanksPlaced = Literal["near", "far", "unpinned"]
 RanksAs = Literal["processes", "threads"]
+# What the engine notes of a GPU that cannot copy both ways at once, and what the judge looks for.
+ONE_COPY_ENGINE = "this GPU has one copy engine: the two directions take turns"
 Clock = Literal["cuda-event", "host-monotonic", "simulated"]
 
 

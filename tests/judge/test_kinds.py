@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from suite.records.case import ONE_COPY_ENGINE
 from suite.records.run import Result, Verdict
 from suite.units import KIB, MIB
 from tests.data.machines import build
-from tests.judge.small import judged, last, limits, result
+from tests.judge.small import judged, last, limits, link, result, under_load
 
 ONE = replace(build.two_pcie(), gpus=build.two_pcie().gpus[:1])
 
@@ -74,6 +75,26 @@ def test_where_the_gpus_node_is_not_known_the_fastest_node_counts() -> None:
 
 def test_more_than_the_link_can_carry_is_no_pass_for_any_memory() -> None:
     assert last(ONE, copy("pinned", 55.0), copy("pageable", 70.0)).cause == "above_ceiling"
+
+
+def one_engine(rate: float, operation: str = "both_ways") -> Result:
+    return result(operation, rate, memory="pinned", memory_node=0, limits=limits(115.0), notes=(ONE_COPY_ENGINE,))  # type: ignore[arg-type]
+
+
+def test_both_ways_by_one_copy_engine_is_called_serial_and_no_fault() -> None:
+    verdict = last(ONE, copy("pinned", 55.0), one_engine(54.0))
+    assert (verdict.status, verdict.cause) == ("PASS", "one_copy_engine")
+    assert "serial" in verdict.evidence[0]
+
+
+def test_the_link_of_a_gpu_with_one_copy_engine_is_no_slow_path() -> None:
+    verdict = last(ONE, under_load(link(5, 16), rate=54.0, limits=limits(115.0), notes=(ONE_COPY_ENGINE,)))
+    assert verdict.status == "PASS"
+
+
+def test_one_copy_engine_does_not_excuse_less_than_one_way() -> None:
+    assert last(ONE, copy("pinned", 55.0), one_engine(20.0)).cause == "both_ways_collapse"
+    assert last(ONE, one_engine(20.0)).cause == "slow_path"
 
 
 def chunks(*cases: Result) -> list[Verdict]:
