@@ -36,7 +36,8 @@ COPIES: tuple[Cause, ...] = (
         "the payload size was not read, and PASS or FAIL depends on it",
         "{measured} is in order for an MPS of 128 bytes (ceiling {low}) but not for 512 ({high}); the MPS "
         "was not read.",
-        "Run once as root: `sudo lanecheck probe` reads MPS and MRRS.",
+        "Run once as root: `sudo lanecheck probe` reads MPS and MRRS; in a container with `--cap-add SYS_ADMIN`, or "
+        "on the host.",
         "`sudo lspci -vv`: DevCtl MaxPayload.",
     ),
     Cause(
@@ -72,7 +73,8 @@ COPIES: tuple[Cause, ...] = (
         "INDETERMINATE",
         "the buffer was seen on another NUMA node than the one asked for",
         "the buffer was not on node {node}: {detail}",
-        "Stop AutoNUMA (`sysctl kernel.numa_balancing=0`), free memory on the node, or allow mbind in the container.",
+        "Stop AutoNUMA (`sysctl kernel.numa_balancing=0`), free memory on the node; in a container allow mbind "
+        "(`--cap-add SYS_NICE`).",
         "A run in which the placement is proved.",
     ),
     Cause(
@@ -173,6 +175,16 @@ COPIES: tuple[Cause, ...] = (
         "{who} together {measured}: all that {path} carries; each alone got {alone} in sum.",
         "Nothing is wrong. Spread the load over GPUs below different switches or sockets.",
         "GPUs below different root ports run at full rate together.",
+    ),
+    Cause(
+        "root_complex_limited",
+        "WARN",
+        "GPUs that share no link are slow together, and in order one at a time",
+        "{who} together {measured} of {limit}; one at a time they reach {alone} in sum and share no link: the root "
+        "complex or host memory is full.",
+        "Populate every memory channel; in the BIOS check NPS or SNC, preferred I/O, relaxed ordering and fabric "
+        "clocks; place each GPU's buffers on its own NUMA node.",
+        "The sum rises with buffers on each GPU's own node, or with NPS or SNC changed.",
     ),
     Cause(
         "outlier",

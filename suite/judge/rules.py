@@ -43,6 +43,7 @@ COPY: tuple[Rule, ...] = (
     copies.outlier,
     kinds.staging_chunk,
     copies.host_memory,
+    copies.root_complex,
     levels.slow,
     copies.shared_uplink,
 )
@@ -64,6 +65,7 @@ COLLECTIVE: tuple[Rule, ...] = (
     collectives.same_gpu,
     levels.above_ceiling,
     collectives.transport,
+    collectives.slow_message,
     collectives.small,
     links.bound_by_link,
     levels.unknown_limit,
