@@ -9,7 +9,7 @@ import pytest
 from pytest_benchmark.session import PerformanceRegression
 
 from suite import __version__
-from suite.plugin import checks, closing, collect, compare, lists, live, options, sentences, state, versions
+from suite.plugin import baseline, checks, closing, collect, compare, lists, live, options, sentences, state, versions
 from suite.plugin.checks import Check
 
 __all__ = ["Check"]
@@ -18,6 +18,7 @@ __all__ = ["Check"]
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Our options."""
     options.add(parser)
+    baseline.add(parser)
 
 
 @pytest.hookimpl(tryfirst=True)

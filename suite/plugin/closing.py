@@ -27,7 +27,8 @@ def close(state: State, exitstatus: int) -> None:
         return
     try:
         with _undisturbed():
-            state.session.close(complete(state, state.session, exitstatus))
+            run = state.session.close(complete(state, state.session, exitstatus))
+            state.notes += state.baselines.end(run)
     except SuiteError as error:
         state.notes.append(f"{error}.")
     finally:

@@ -13,7 +13,8 @@ import pytest
 
 from suite.errors import SuiteError
 from suite.plan.peers import Representatives
-from suite.plugin import options
+from suite.plugin import baseline, options
+from suite.plugin.baseline import Baselines
 from suite.plugin.lists import Lists
 from suite.plugin.replay import Clock
 from suite.records.expect import NOTHING, Expectations
@@ -37,6 +38,7 @@ class State:
     settings: Settings
     base: Path
     strict: bool = False
+    baselines: Baselines
     host_name: bool = False
     scenario: Scenario | None = None
     expected: Expectations = NOTHING
@@ -68,6 +70,7 @@ class State:
             self._machine = machine
         return self._machine
 
+            self.baselines.check(machine, self.settings, self.simulated)
     def representatives(self) -> Representatives:
         """Which pair of GPUs stands for which, by what was measured so far."""
         if self._representatives is None:
@@ -84,7 +87,7 @@ class State:
                 engine = pipeline.engine_for(self.scenario, folder)
                 self.session = pipeline.Session(
                     self.machine(), self.settings, engine, folder, self.planned, self.simulated,
-                    expected=self.expected, overrides=self.thresholds,
+                    expected=self.expected, overrides=self.thresholds, against=self.baselines.against,
                 )  # fmt: skip
             except SuiteError as error:
                 pytest.exit(str(error), returncode=EXIT_USAGE)
@@ -120,6 +123,7 @@ def configure(config: pytest.Config) -> State:
 
 
 def require(option: str, wanted: tuple[int, ...] | None, there: list[int], none: str) -> None:
+        baselines=baseline.configure(config),
     """Raises pytest.UsageError, with what is there, where an option names something that is not."""
     absent = [str(index) for index in wanted or () if index not in there]
     if absent:
