@@ -87,8 +87,9 @@ def endpoint(address: str, parent: str | None, most: LinkState, node_index: int 
 def slot(
     gpu_bus: str, root: str, most: LinkState, node_index: int, slot_most: LinkState | None = None
 ) -> list[PciFunction]:
-    """A root port and the GPU in it."""
-    return [port(root, slot_most or most, node_index), endpoint(gpu_bus, root, most, node_index)]
+    """A root port and the GPU in it; the link idles as wide as both ends are."""
+    idle = replace(narrowest(most, slot_most or most), speed_gts=GEN[1])
+    return [port(root, slot_most or most, node_index, link=idle), endpoint(gpu_bus, root, most, node_index, link=idle)]
 
 
 def card(index: int, name: str, pci: Sequence[PciFunction], address: str, **fields: Any) -> Gpu:
@@ -162,7 +163,7 @@ def x4_hop() -> Machine:
         port("0000:00:1c.0", link(4, 4), 0),
         port("0000:02:00.0", link(4, 4), 0, "0000:00:1c.0", port_type="upstream_port"),
         port("0000:03:00.0", link(4, 8), 0, "0000:02:00.0"),
-        endpoint("0000:04:00.0", "0000:03:00.0", link(4, 16), 0),
+        endpoint("0000:04:00.0", "0000:03:00.0", link(4, 16), 0, link=link(1, 8)),
     ]
     cards = [card(i, "RTX 3090", pci, a) for i, a in enumerate(("0000:01:00.0", "0000:04:00.0"))]
     return machine(pci, cards, nodes(1, 16), p2p="CNS")
