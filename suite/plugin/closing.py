@@ -48,7 +48,8 @@ def exit_status(state: State, exitstatus: int, collected: int) -> int:
     if state.regressed:
         return int(pytest.ExitCode.TESTS_FAILED)
     only_ours = state.planned == collected
-    if state.session is None or not only_ours or any(r.samples_s for r in state.session.results):
+    planned = state.write_plan is not None and state.write_plan.exists()
+    if state.session is None or not only_ours or planned or any(r.samples_s for r in state.session.results):
         return exitstatus
     return int(pytest.ExitCode.NO_TESTS_COLLECTED)
 

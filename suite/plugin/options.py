@@ -114,7 +114,7 @@ def touches_benchmarks(config: pytest.Config) -> bool:
 def validate(config: pytest.Config) -> None:
     """Raises pytest.UsageError for what can be told from the options alone, and settles pytest-benchmark's."""
     _report_folder(config.getoption("report_dir"))
-    _several_hosts(config.getoption("write_plan"), config.getoption("allreduce_results"))
+    _several_hosts(config.getoption("write_plan"), config.getoption("allreduce_results"), config.getoption("machine"))
     if touches_benchmarks(config):
         if not config.pluginmanager.hasplugin("benchmark"):
             raise pytest.UsageError(
@@ -164,7 +164,9 @@ def _report_folder(folder: Path | None) -> None:
         raise pytest.UsageError(f"--report-dir {folder}: {there} may not be written to: name another folder")
 
 
-def _several_hosts(plan: Path | None, results: Path | None) -> None:
+def _several_hosts(plan: Path | None, results: Path | None, machine: Path | None) -> None:
+    if results is not None and machine is not None:
+        raise pytest.UsageError("--allreduce-results were measured and --machine is not this one: give one of them")
     if plan is not None and results is not None:
         raise pytest.UsageError("--write-plan and --allreduce-results are two steps: give one of them")
     if plan is not None and not plan.absolute().parent.is_dir():

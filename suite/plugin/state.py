@@ -23,6 +23,7 @@ from suite.records.run import Settings
 from suite.records.scenario import Scenario
 
 if TYPE_CHECKING:
+    from suite.measure.engine import Engine
     from suite.session import Session
 
 EXIT_USAGE = int(pytest.ExitCode.USAGE_ERROR)
@@ -33,14 +34,16 @@ EXIT_FAILED = int(pytest.ExitCode.TESTS_FAILED)
 class State:
     """planned: cases that this run will measure. notes: sentences to show at the end. regressed: pytest-benchmark's
     comparison found a regression. broken: why the machine cannot be measured as asked, met while collecting. shown:
-    groups whose tables were written while it ran."""
+    groups whose tables were written while it ran. write_plan, results: the files of collectives on several hosts."""
 
     settings: Settings
     base: Path
-    strict: bool = False
     baselines: Baselines
+    strict: bool = False
     host_name: bool = False
     scenario: Scenario | None = None
+    write_plan: Path | None = None
+    results: Path | None = None
     expected: Expectations = NOTHING
     thresholds: dict[str, float] = field(default_factory=dict)
     clock: Clock = field(default_factory=Clock)
@@ -67,10 +70,10 @@ class State:
             machine = self.scenario.machine if self.scenario else _probe(self.host_name)
             require("--gpus", self.settings.gpus, [g.index for g in machine.gpus], machine.why_no_gpu or "no GPU")
             require("--nodes", self.settings.nodes, [n.index for n in machine.nodes], "no NUMA node")
+            self.baselines.check(machine, self.settings, self.simulated)
             self._machine = machine
         return self._machine
 
-            self.baselines.check(machine, self.settings, self.simulated)
     def representatives(self) -> Representatives:
         """Which pair of GPUs stands for which, by what was measured so far."""
         if self._representatives is None:
@@ -84,7 +87,7 @@ class State:
 
             try:
                 folder = pipeline.new_folder(self.base)
-                engine = pipeline.engine_for(self.scenario, folder)
+                engine = self._engine(folder)
                 self.session = pipeline.Session(
                     self.machine(), self.settings, engine, folder, self.planned, self.simulated,
                     expected=self.expected, overrides=self.thresholds, against=self.baselines.against,
@@ -93,6 +96,15 @@ class State:
                 pytest.exit(str(error), returncode=EXIT_USAGE)
             self._sigterm = catch_sigterm()
         return self.session
+
+    def _engine(self, folder: Path) -> Engine:
+        """What measures: this machine or a simulated one; for several hosts a file."""
+        from suite import session as pipeline
+
+        if self.write_plan is not None:
+            return pipeline.plan_writer(self.write_plan)
+        engine = pipeline.engine_for(self.scenario, folder)
+        return pipeline.results_reader(self.results, engine) if self.results is not None else engine
 
     def restore_signals(self) -> None:
         """Gives SIGTERM back to whoever had it."""
@@ -111,9 +123,12 @@ def configure(config: pytest.Config) -> State:
     config.stash[KEY] = State(
         settings=options.settings(config),
         base=config.getoption("report_dir") or config.rootpath / "reports",
+        baselines=baseline.configure(config),
         strict=config.getoption("strict_verdicts"),
         host_name=config.getoption("host_name"),
         scenario=_scenario(path) if path else None,
+        write_plan=config.getoption("write_plan"),
+        results=config.getoption("allreduce_results"),
         expected=_manifest(config.getoption("expect")),
         thresholds=_thresholds(config.getini("lanecheck_thresholds")),
     )
@@ -123,7 +138,6 @@ def configure(config: pytest.Config) -> State:
 
 
 def require(option: str, wanted: tuple[int, ...] | None, there: list[int], none: str) -> None:
-        baselines=baseline.configure(config),
     """Raises pytest.UsageError, with what is there, where an option names something that is not."""
     absent = [str(index) for index in wanted or () if index not in there]
     if absent:

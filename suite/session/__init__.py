@@ -14,6 +14,7 @@ from suite.judge import findings as judge_findings
 from suite.judge import rules, thresholds
 from suite.judge.against import is_worse
 from suite.limits import case as limits_case
+from suite.measure import plan_file
 from suite.measure.engine import Engine
 from suite.measure.simulated import SimulatedEngine
 from suite.measure.workers import WorkerEngine
@@ -27,8 +28,8 @@ from suite.records.run import Failure, Finding, Result, Run, Settings, Verdict
 from suite.records.scenario import Scenario
 from suite.report import markdown
 from suite.session import assemble
-from suite.store import files, runs
 from suite.session.against import Against
+from suite.store import files, runs
 from suite.store.journal import Journal
 
 CHECKPOINT_S = 2.0
@@ -55,6 +56,16 @@ def engine_for(scenario: Scenario | None, folder: Path) -> Engine:
     return SimulatedEngine(scenario, ideal_seconds)
 
 
+def plan_writer(path: Path) -> Engine:
+    """An engine that writes the collectives' plans for other hosts and measures nothing."""
+    return plan_file.PlanWriter(path)
+
+
+def results_reader(path: Path, otherwise: Engine) -> Engine:
+    """An engine that takes collectives from what ranks of other hosts wrote. Raises StoreError."""
+    return plan_file.ResultsReader(path, otherwise)
+
+
 def new_folder(base: Path) -> Path:
     """A fresh folder for a run, named by the time. Raises StoreError where it cannot be made."""
     return files.new_folder(base, time.strftime("%Y%m%d-%H%M%S"))
@@ -74,24 +85,24 @@ class Session:
         *,
         expected: Expectations = NOTHING,
         overrides: Mapping[str, float] | None = None,
+        against: Against | None = None,
     ) -> None:
         """expected: the manifest. overrides: thresholds by name. against: the baseline to judge by."""
         self.folder = folder
         self.results: list[Result] = []
         self._engine = engine
+        self._against = against
         self._header = Run(
             machine=machine,
             settings=settings,
             planned=planned,
             simulated=simulated,
-            started=datetime.now(UTC).isoformat(timespec="seconds"),
-        against: Against | None = None,
+            started=datetime.now(UTC).isoformat(timespec="milliseconds"),
             lanecheck=__version__,
             expected=expected,
             thresholds=dict(overrides or {}),
         )
         self._thresholds = thresholds.of(self._header.thresholds)
-        self._against = against
         self._journal = Journal(folder, self._header)
         self._checkpoint()
 
@@ -133,6 +144,14 @@ class Session:
         write_page(self.folder, run)
         return run
 
+    def _checked(self, plan: Plan) -> Result:
+        samples, failure, why = self._measure(plan)
+        measured = assemble.result(plan, samples, failure)
+        if why is not None:
+            return replace(measured, verdict=rules.unavailable(measured, self.machine, self.results, why))
+        limited = assemble.with_limits(measured, limits_case.of(self.machine, plan, samples, self.results))
+        return replace(limited, verdict=self._judge(limited))
+
     def _judge(self, limited: Result) -> Verdict:
         verdict = rules.judge(limited, self.machine, self.results, self._thresholds, self._header.expected)
         if self._against is None:
@@ -146,14 +165,6 @@ class Session:
             return None, Failure(error.kind, str(error), error.said), None
         except Unavailable as reason:
             return None, None, str(reason)
-
-    def _checked(self, plan: Plan) -> Result:
-        samples, failure, why = self._measure(plan)
-        measured = assemble.result(plan, samples, failure)
-        if why is not None:
-            return replace(measured, verdict=rules.unavailable(measured, self.machine, self.results, why))
-        limited = assemble.with_limits(measured, limits_case.of(self.machine, plan, samples, self.results))
-        return replace(limited, verdict=self._judge(limited))
 
     def _checkpoint(self) -> None:
         write(self.folder, self.run())
