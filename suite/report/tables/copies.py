@@ -44,6 +44,7 @@ _AXES = (
 # Without these a row says nothing; the others show only where they tell rows apart.
 _PLACES = (1, 2)
 _COULD = "could be: the ceiling if every link ran at what both its ends can do"
+_HALF_PEAK = "half peak: the size from which on a path reaches half of its highest bandwidth"
 _GENERATIONS = "Gen columns: percent of what a link of that generation and the same width could deliver"
 
 
@@ -173,13 +174,26 @@ def _over_sizes(title: str, results: Sequence[Result]) -> Table:
     axes = _shown(shown)
     columns = (
         *(axis.column for axis in axes),
+        Column("half peak", "number", drop=1, note=_HALF_PEAK, merge="range"),
         *(Column(units.format_bytes(size), "number", drop=drops[size], merge="least") for size in sizes),
     )
     rows = []
     for row in paths.values():
         by_size = {r.bytes: words.measured(r) for r in row}
-        rows.append((*(Cell(axis.text(row[0])) for axis in axes), *(by_size.get(size, Cell("")) for size in sizes)))
+        values = (by_size.get(size, Cell("")) for size in sizes)
+        rows.append((*(Cell(axis.text(row[0])) for axis in axes), _half_peak(row), *values))
     return Table(f"{title}, GB/s over sizes", columns, tuple(rows))
+
+
+def _half_peak(row: Sequence[Result]) -> Cell:
+    """The least size from which on all sizes of a path reach half of its peak; '' where its smallest one does."""
+    known = [r for r in row if r.bandwidth]
+    peak = max((r.bandwidth or 0.0 for r in known), default=0.0)
+    below = [place for place, r in enumerate(known) if (r.bandwidth or 0.0) < peak / 2]
+    if not below:
+        return Cell("")
+    size = known[below[-1] + 1].bytes
+    return Cell(units.format_bytes(size), sort=size)
 
 
 def _drop_order(sizes: Sequence[int], troubled: set[int]) -> dict[int, int]:

@@ -18,6 +18,8 @@ _TITLES = {
     "allreduce": "Allreduce",
 }
 
+_PER_NODE = ("host_memory", "host_copy", "host_staging")
+
 
 def names(run: Run) -> list[str]:
     """The groups of a run, in the order in which they were measured."""
@@ -62,7 +64,8 @@ def _tables(run: Run, name: str, *, brief: bool) -> list[Table]:
 
 
 def absent(run: Run, name: str) -> list[str]:
-    """One line for each reason why cases of the group were not measured, and one for those that others stand for."""
+    """One line for each reason why cases of the group were not measured, one for those that others stand for, and one
+    for each NUMA node that is left out."""
     results = members(run, name)
     reasons: dict[str, int] = {}
     for result in results:
@@ -73,7 +76,25 @@ def absent(run: Run, name: str) -> list[str]:
     stood_for = sum(words.status(r) == "NOT_SAMPLED" for r in results)
     if stood_for:
         lines.append(f"{title(name)}: {_cases(stood_for)} not sampled, others stand for them")
-    return lines
+    return lines + [f"{title(name)}: {reason}" for reason in _nodes_left_out(run, name)]
+
+
+def _nodes_left_out(run: Run, name: str) -> list[str]:
+    """Why a NUMA node is not among the group's cases."""
+    if name not in _PER_NODE or all(words.status(r) == "UNAVAILABLE" for r in members(run, name)):
+        return []
+    allowed, asked = run.machine.environment.allowed_nodes, run.settings.nodes
+    found = []
+    for node in run.machine.nodes:
+        if asked is not None and node.index not in asked:
+            continue
+        if allowed and node.index not in allowed:
+            found.append(f"node {node.index} is left out: this process may not use its memory (cpuset)")
+        elif node.memory_bytes == 0:
+            found.append(f"node {node.index} is left out: it has no memory")
+        elif not node.cpus and name == "host_memory":
+            found.append(f"node {node.index} has no CPUs: those of the nearest node copy its memory")
+    return found
 
 
 def _reason(run: Run, result: Result) -> str:
