@@ -128,17 +128,26 @@ def _network(machine: Machine, plan: Plan, how: Taken) -> Limits:
     crossings = sum(edge.count for edge in how.edges if edge.kind == "net")
     if not rates:
         return ceilings.unknown(_NETWORK)
-    several_hosts = plan.world_size > len(machine.gpus)
-    here = max(1, round(crossings * min(1.0, len(machine.gpus) / plan.world_size)))  # edges that leave this host
+    several_hosts = not plan.gpus or plan.world_size > len(machine.gpus)
+    share = (
+        len(machine.gpus) / plan.world_size if plan.world_size > len(machine.gpus) else 0.5 if several_hosts else 1.0
+    )
+    here = max(1, round(crossings * share))  # edges that leave this host; of hosts whose number is not known: of two
     rate = network(sum(rates.values()), how.channels, here)
     names = f"{', '.join(rates)}: {sum(rates.values()) / 1e9:.1f} GB/s of network"
     why = (
         f"Network adapters {names}, each way; {how.channels} ring(s) leave this host {here} time(s): "
-        f"{rate / 1e9:.1f} GB/s. Soft: which adapters NCCL took is not known."
+        f"{rate / 1e9:.1f} GB/s. Soft: which adapters NCCL took is not known. Source: the adapters' own rates."
     )
     if not several_hosts:
         why += " All ranks are on this host: what an adapter or the kernel reaches with itself is not modelled."
     return Limits(now=rate if several_hosts else None, platform=rate, basis="read", hard=False, binding=names, why=why)
+
+
+def _leaving(crossings: int, ranks: int, gpus: int, several_hosts: bool) -> int:
+    """How many of all edges over the network leave this host; where the number of hosts is not known: half, as of two."""
+    share = gpus / ranks if ranks > gpus else 0.5 if several_hosts else 1.0
+    return max(1, round(crossings * share))
 
 
 def _lower(one: Limits, other: Limits) -> Limits:

@@ -198,6 +198,13 @@ def test_two_hosts_are_bound_by_the_adapters_of_one_over_all_rings() -> None:
     assert "2 ring(s) leave this host 2 time(s)" in (limit.why or "")
 
 
+def test_ranks_of_several_hosts_that_name_no_gpus_here_are_two_hosts_at_least() -> None:
+    machine = with_adapters(m.below_root_ports(2), 12.5e9)
+    plan = m.plan("allreduce", engine="nccl", backend="nccl", world_size=2)
+    seen = m.samples(transport=Transport("NET", "Ring", edges=("r0>r1 NET/IB/0", "r1>r0 NET/IB/0")))
+    assert case.of(machine, plan, seen, ()).now == pytest.approx(12.5e9)
+
+
 def test_the_network_s_share_follows_rings_and_crossings() -> None:
     assert collective.network(50e9, channels=4, crossings=4) == pytest.approx(50e9)
     assert collective.network(50e9, channels=4, crossings=8) == pytest.approx(25e9)
