@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = runs.read(arguments.run)
     findings = judge.findings(found)
     headline = judge.headline(found, findings)
-    if arguments.run.is_dir():
+    if arguments.run.is_dir() and not runs.is_kept(arguments.run):
         _rebuild(arguments.run, found)
     _print(_formatted(arguments.format, found, findings, headline))
     if arguments.format not in ("text", "md", "html"):

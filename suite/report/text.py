@@ -92,8 +92,9 @@ def _known(findings: Sequence[Finding], width: int, colour: bool) -> list[str]:
 
 
 def _subject(finding: Finding) -> str:
-    """The sentence, with its subject before it where the sentence does not name it."""
-    if not finding.subject or finding.subject.lower() in finding.sentence.lower():
+    """The sentence, with its subject before it where the sentence does not begin with one of its own."""
+    own = finding.sentence.startswith(("GPU", "node ", "Node ", "the host"))
+    if own or not finding.subject or finding.subject.lower() in finding.sentence.lower():
         return finding.sentence
     return f"{finding.subject}: {finding.sentence}"
 

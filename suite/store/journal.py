@@ -5,7 +5,9 @@ Lines are {"run": …}, {"result": …} and {"end": {"complete": …}}. Each is 
 
 from __future__ import annotations
 
+import gzip
 import os
+import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from suite.records.run import Result, Run
 from suite.store import files, schema
 
 NAME = "run.jsonl"
+KEPT = "run.jsonl.gz"  # what `gzip run.jsonl` makes of it, for runs that are kept and not rebuilt
 
 
 @dataclass(frozen=True)
@@ -80,14 +83,19 @@ class Journal:
 
 
 def read(path: Path) -> Run:
-    """The run in a journal, as far as it came. A torn last line is dropped; an unreadable line before it is left out,
-    said in the run's notes, and leaves the run incomplete. Raises StoreError."""
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise schema.cannot_read(path, error) from error
+    """The run in a journal, compressed or not, as far as it came. A torn last line is dropped; an unreadable one before
+    it is left out, said in the run's notes, and leaves the run incomplete. Raises StoreError."""
+    lines = _content(path).split(b"\n")
     run = _header(path, lines[0])
     return _with_lines(run, path, lines[1:])
+
+
+def _content(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+        return gzip.decompress(data) if path.suffix == ".gz" else data
+    except (OSError, EOFError, zlib.error) as error:
+        raise schema.cannot_read(path, error) from error
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,15 @@ NAME = "run.json"
 
 
 def read(path: Path) -> Run:
-    """The run in a folder, a run.json or a run.jsonl. Of a folder with both, the one that has more results.
+    """The run in a folder, a run.json or a run.jsonl (or run.jsonl.gz). Of a folder with several, the one that has more
+    results.
 
     Raises StoreError with one sentence. Where one of the two cannot be read, the other is taken and the run's notes
     say so.
     """
     if path.is_dir():
         return _read_folder(path)
-    return journal.read(path) if path.suffix == ".jsonl" else _read_json(path)
+    return journal.read(path) if path.name.endswith((".jsonl", ".jsonl.gz")) else _read_json(path)
 
 
 def write(folder: Path, run: Run) -> None:
@@ -35,6 +36,11 @@ def encode(run: Run) -> bytes:
     return msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n"
 
 
+def is_kept(folder: Path) -> bool:
+    """Whether a folder holds a compressed journal alone: a run that is kept as it is."""
+    return (folder / journal.KEPT).exists() and not any((folder / name).exists() for name in (NAME, journal.NAME))
+
+
 def is_current(folder: Path, run: Run) -> bool:
     """Whether run.json in a folder holds this run already; False where it lags, is missing or cannot be read."""
     try:
@@ -44,7 +50,7 @@ def is_current(folder: Path, run: Run) -> bool:
 
 
 def _read_folder(folder: Path) -> Run:
-    present = [p for p in (folder / journal.NAME, folder / NAME) if p.exists()]
+    present = [p for p in (folder / journal.NAME, folder / NAME, folder / journal.KEPT) if p.exists()]
     if not present:
         raise StoreError(f"{folder} holds no run.json and no run.jsonl: give the folder of one run")
     found: list[Run] = []

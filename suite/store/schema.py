@@ -49,7 +49,7 @@ def foreign(path: Path, error: Exception | None = None) -> StoreError:
     return StoreError(f"{path} is not a run of lanecheck{why}: give a run's folder, its run.json or its run.jsonl")
 
 
-def cannot_read(path: Path, error: OSError) -> StoreError:
-    """The sentence for a failed read."""
-    reason = (error.strerror or str(error)).lower()
+def cannot_read(path: Path, error: Exception) -> StoreError:
+    """The sentence for a failed read: of the system's, or of a compressed file that is torn."""
+    reason = (getattr(error, "strerror", None) or str(error)).lower()
     return StoreError(f"cannot read {path} ({reason}): give a run's folder, its run.json or its run.jsonl")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -41,6 +42,15 @@ def test_a_report_that_is_current_is_left_alone(killed: Path, capsys: pytest.Cap
     cli.main(["report", str(killed)])
     assert capsys.readouterr().err == ""
     assert (killed / "report.md").stat().st_mtime_ns == before
+
+
+def test_a_kept_run_is_shown_and_left_as_it_is(killed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (killed / "run.jsonl.gz").write_bytes(gzip.compress((killed / "run.jsonl").read_bytes()))
+    for name in ("run.jsonl", "run.json"):
+        (killed / name).unlink()
+    assert cli.main(["report", str(killed)]) == 0
+    assert "Only 40 of 284" in capsys.readouterr().out
+    assert [path.name for path in killed.iterdir()] == ["run.jsonl.gz"]
 
 
 def test_a_file_is_shown_and_nothing_is_written(killed: Path, capsys: pytest.CaptureFixture[str]) -> None:

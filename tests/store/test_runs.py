@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import time
@@ -137,3 +138,20 @@ def _rewrite_for_ever(folder: Path, whole: list[Run]) -> None:
                 runs.write(folder, run)
     finally:
         os._exit(1)
+
+
+def test_a_compressed_journal_is_a_run_that_is_kept(tmp_path: Path) -> None:
+    _journal(tmp_path, 1, 2)
+    plain = tmp_path / "run.jsonl"
+    (tmp_path / "run.jsonl.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    assert not runs.is_kept(tmp_path)
+    plain.unlink()
+    assert runs.is_kept(tmp_path)
+    assert runs.read(tmp_path).results == runs.read(tmp_path / "run.jsonl.gz").results == (result(1), result(2))
+
+
+@pytest.mark.parametrize("torn", [b"", b"\x1f\x8b", b"no gzip", gzip.compress(b"x" * 1000)[:-9]])
+def test_a_torn_compressed_journal_is_refused_with_a_sentence(tmp_path: Path, torn: bytes) -> None:
+    (tmp_path / "run.jsonl.gz").write_bytes(torn)
+    with pytest.raises(StoreError, match=r"run\.jsonl\.gz"):
+        runs.read(tmp_path)
