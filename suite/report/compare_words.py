@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
 from suite.records.comparison import Call, Change, Comparison, Difference, Missing, Side
 from suite.units import format_bandwidth, format_percent, format_seconds
@@ -63,10 +64,10 @@ def ratio(number: float | None) -> str:
     """'×9.0', '+4.2 %' or '−5.1 %'; '–' where there is none."""
     if number is None:
         return "–"
-    if number >= _FACTOR or number <= 1 / _FACTOR:
-        return (
-            f"×{number:.3g}" if number >= 10 or number < 0.1 else f"×{number:.2g}" if number < 1 else f"×{number:.1f}"
-        )
+    if number >= _FACTOR:
+        return f"×{number:.1f}" if number < 100 else f"×{number:.0f}"
+    if number <= 1 / _FACTOR:
+        return f"×{number:.2g}"
     return f"{'+' if number >= 1 else '−'}{abs(number - 1) * 100:.1f} %"
 
 
@@ -92,9 +93,17 @@ def side(one: Side) -> str:
     boots = (
         "" if one.boots is None or one.runs == 1 else f" in {'one boot' if one.boots == 1 else f'{one.boots} boots'}"
     )
-    when = f", {one.started[0]}" if one.started else ""
-    last = f" to {one.started[-1]}" if len(one.started) > 1 else ""
+    when = f", {_second(one.started[0])}" if one.started else ""
+    last = f" to {_second(one.started[-1])}" if len(one.started) > 1 else ""
     return f"{one.name}: {runs}{boots}{when}{last}"
+
+
+def _second(started: str) -> str:
+    """'2026-01-02 03:04:05 UTC' of ISO 8601 with fractions; what is no such text stays as it is."""
+    try:
+        return datetime.fromisoformat(started).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except ValueError:
+        return started
 
 
 def missing(rows: Sequence[Missing], most: int | None = _LISTED) -> Iterator[str]:
