@@ -37,6 +37,15 @@ PEERS: tuple[Cause, ...] = (
         "`lspci -vvv | grep ACSCtl` and `dmesg | grep -i iommu`; peer copies faster than staged ones afterwards.",
     ),
     Cause(
+        "nvlink_slow",
+        "FAIL",
+        "peer copies over NVLink are far below what the active links carry",
+        "{who}: peer copies over NVLink reach {measured}, {percent} of the {limit} that {path} can carry.",
+        "Read `nvidia-smi nvlink -e` (errors) and `-s` (speed of each link), on SXM boards the fabric manager's log; "
+        "reseat the bridge, reset the GPUs.",
+        "Error counters that rise while the copies run; the rate after a reset.",
+    ),
+    Cause(
         "p2p_far",
         "WARN",
         "peer copies across host bridges or NUMA nodes are slower than staged ones, which is common",

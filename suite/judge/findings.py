@@ -14,7 +14,8 @@ ROOTS = (
     "wrong_data", "hang", "crash", "worker_error", "signal_integrity", "not_as_expected", "downtrained_speed",
     "width_fault", "link_below_baseline", "configured_speed", "downtrained_width", "slower_than_card", "retraining",
     "link_errors", "upstream_hop_uneven",
-    "p2p_redirected", "p2p_slower_than_staging", "numa_far_slow", "numa_node_suspect", "memory_node_slow",
+    "nvlink_slow", "p2p_redirected", "p2p_slower_than_staging", "numa_far_slow", "numa_node_suspect",
+    "memory_node_slow",
     "host_limited", "one_direction_weak", "outlier",
 )  # fmt: skip
 # Roots that explain only cases of their own kind: a wrong copy says nothing of a slow one.
@@ -83,7 +84,8 @@ def _bad(counts: dict[Status, int], measured: int, found: Sequence[Finding]) -> 
     causes = [f for f in found if f.status == "FAIL"]
     others = "1 more cause" if len(causes) == 2 else f"{len(causes) - 1} more causes"
     first = f": {_cause_in_short(causes[0])}{f' ({others} below)' if len(causes) > 1 else ''}" if causes else ""
-    return f"This machine is not right: {counts['FAIL']} of {measured} cases fail{first}."
+    fail = "fails" if counts["FAIL"] == 1 else "fail"
+    return f"This machine is not right: {counts['FAIL']} of {measured} cases {fail}{first}."
 
 
 def _good(run: Run, counts: dict[Status, int], measured: int, found: Sequence[Finding]) -> str:

@@ -63,6 +63,15 @@ def _redirected(view: View) -> str | None:
     return f"the IOMMU translates them ({iommu})" if near and "DMA" in iommu else None
 
 
+def nvlink_slow(view: View) -> Verdict | None:
+    """Far below what the NVLinks between the two carry: nothing of PCIe explains that."""
+    pair = _pair(view)
+    if pair is None or not pair.nvlinks or view.result.p2p is False or levels.level(view) != "bad":
+        return None
+    binding = view.result.limits.binding if view.result.limits else None
+    return say("nvlink_slow", *levels.spread_note(view), binding=binding, **levels.words(view))
+
+
 def slower_than_staging(view: View) -> Verdict | None:
     """A peer copy beside the same copy staged through host memory: a fault within one switch or host bridge only."""
     result = view.result

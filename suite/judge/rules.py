@@ -52,6 +52,7 @@ PEER: tuple[Rule, ...] = (
     levels.above_ceiling,
     copies.small,
     links.bound_by_link,
+    peers.nvlink_slow,
     peers.redirected,
     peers.slower_than_staging,
     peers.same_gpu,

@@ -93,7 +93,7 @@ def _rates(scenario: Scenario, plan: Plan, way: str) -> Iterator[float]:
         if fault.rate is None:
             continue
         hop = fault.kind == "hop_capacity" and fault.address in hops and over_pcie
-        if hop or _placed(machine, plan, fault) or _read(plan, fault, way) or _paired(plan, fault):
+        if hop or _placed(machine, plan, fault) or _read(plan, fault, way) or _paired(machine, plan, fault):
             yield fault.rate
 
 
@@ -114,10 +114,15 @@ def _read(plan: Plan, fault: Fault, way: str) -> bool:
     return fault.kind == "outstanding_reads" and reads and fault.gpu in (None, *plan.gpus)
 
 
-def _paired(plan: Plan, fault: Fault) -> bool:
-    peers = plan.operation.startswith("peer_") and plan.p2p is not False
-    wanted = peers or (plan.operation in COLLECTIVES and plan.transport != "shm")
-    return fault.kind == "pair_capacity" and wanted and {fault.gpu, fault.peer} <= set(plan.gpus)
+def _paired(machine: Machine, plan: Plan, fault: Fault) -> bool:
+    """The plan's bytes take the way between the fault's two GPUs; a collective's do where NCCL has P2P there."""
+    named = {fault.gpu, fault.peer}
+    if fault.kind != "pair_capacity" or not named <= set(plan.gpus):
+        return False
+    if plan.operation in COLLECTIVES:
+        near = {frozenset(plan.gpus[rank] for rank in pair) for pair in near_pairs(machine, plan.gpus)}
+        return plan.transport == "p2p" or (plan.transport in (None, "default") and named in near)
+    return plan.operation.startswith("peer_") and plan.p2p is not False
 
 
 def _gpus(machine: Machine, plan: Plan) -> list[Gpu]:

@@ -68,7 +68,8 @@ def _check(machine: Machine, engine: SimulatedEngine, plan: Plan, so_far: list[R
 
 def plans(machine: Machine, groups: tuple[str, ...]) -> Iterator[Plan]:
     """A short sweep: large copies, near nodes first; collectives from small to large."""
-    makers = {"link": _link, "host_memory": _memory, "host_copy": _copies, "peer_copy": _peers, "allreduce": _allreduce}
+    makers = {"link": _link, "host_memory": _memory, "host_copy": _copies}
+    makers |= {"host_staging": _staging, "peer_copy": _peers, "allreduce": _allreduce}
     for group in groups:
         yield from makers[group](machine)
 
@@ -98,6 +99,19 @@ def _copies(machine: Machine) -> Iterator[Plan]:
                 for size in (4096, *LARGE):
                     case = f"host_copy/{operation}/gpu{gpu.index}/node{node.index}/{format_bytes(size)}"
                     yield plan(machine, case, operation, gpus=(gpu.index,), memory_node=node.index, bytes=size)
+
+    given: dict[str, Any] = {"gpus": tuple(gpu.index for gpu in machine.gpus), "bytes": 256 * MIB}
+    if len(machine.gpus) > 1:
+        for operation in operations:
+            yield plan(machine, f"host_copy/all_gpus_{operation}", f"all_gpus_{operation}", **given)  # type: ignore[arg-type]
+
+
+def _staging(machine: Machine) -> Iterator[Plan]:
+    routes = [(gpu.index,) for gpu in machine.gpus] + [(pair.first, pair.second) for pair in machine.pairs]
+    for route in routes:
+        for node in machine.nodes:
+            case = f"host_staging/staging/{'_'.join(f'gpu{g}' for g in route)}/node{node.index}"
+            yield plan(machine, case, "staging", gpus=route, memory_node=node.index, chunk_bytes=4 * MIB)
 
 
 def _peers(machine: Machine) -> Iterator[Plan]:
