@@ -27,7 +27,7 @@ def headline(comparison: Comparison) -> str:
         return f"{simulated}Nothing could be compared: no case has numbers on both sides."
     if comparison.call == "inconclusive":
         return f"{simulated}No change that can be called: {counts}."
-    return f"{simulated}No change beyond noise in {len(comparison.changes)} cases."
+    return f"{simulated}No change beyond noise in {_cases(len(comparison.changes))}."
 
 
 def sentences(comparison: Comparison) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ def ratio(number: float | None) -> str:
     if number >= _FACTOR:
         return f"×{number:.1f}" if number < 100 else f"×{number:.0f}"
     if number <= 1 / _FACTOR:
-        return f"×{number:.2g}"
+        return f"×{number:.2f}" if number >= 0.1 else f"×{number:.2g}"
     return f"{'+' if number >= 1 else '−'}{abs(number - 1) * 100:.1f} %"
 
 
@@ -131,7 +131,11 @@ def confirm(comparison: Comparison) -> str | None:
 def _counts(comparison: Comparison) -> str:
     found = [change.call for change in comparison.changes]
     counts = [f"{found.count(call)} {CALLS[call]}" for call in CALLS if found.count(call)]
-    return f"Of {len(found)} cases: {', '.join(counts)}"
+    return f"Of {_cases(len(found))}: {', '.join(counts)}"
+
+
+def _cases(count: int) -> str:
+    return "1 case" if count == 1 else f"{count} cases"
 
 
 def _sentence(group: Sequence[Change], comparison: Comparison) -> str:
