@@ -145,7 +145,7 @@ def _network(machine: Machine, plan: Plan, how: Taken) -> Limits:
 
 
 def _leaving(crossings: int, ranks: int, gpus: int, several_hosts: bool) -> int:
-    """How many of all edges over the network leave this host; half, as of two hosts, where their number is not known."""
+    """How many of all edges over the network leave this host: half where the number of hosts is not known."""
     share = gpus / ranks if ranks > gpus else 0.5 if several_hosts else 1.0
     return max(1, round(crossings * share))
 
