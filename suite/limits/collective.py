@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from suite.limits import ceilings, nvlink, rings
+from suite.limits import ceilings, nvlink, rings, shared_memory
 from suite.limits.ceilings import Question, Sources
 from suite.limits.host import NO_PCIE
 from suite.limits.path import Demand
@@ -56,10 +56,18 @@ def limits(
         return ceilings.unknown(_SHARED)
     if any(edge.kind != "nvlink" for edge in how.edges) and any(gpu.c2c for gpu in machine.gpus):
         return ceilings.unknown(NO_PCIE, hard=False)
-    found = _ceiling(machine, plan, how, sources)
+    found = _with_memory(machine, plan, how, _ceiling(machine, plan, how, sources))
     if networked:
         found = _lower(found, _network(machine, plan, how))
     return replace(found, floor_s=floor(plan, how, so_far), why=f"{how.words}. {found.why}")
+
+
+def _with_memory(machine: Machine, plan: Plan, how: Taken, found: Limits) -> Limits:
+    """The links' ceiling, or the one of host memory below a ring where that is lower."""
+    below = shared_memory.ring(machine, plan, how) if plan.operation != "all_to_all" else None
+    if below is None or found.now is None or _family(how.algorithm) != "ring":
+        return found
+    return _lower(found, below)
 
 
 def ring(n: int, per_edge: float) -> float:
