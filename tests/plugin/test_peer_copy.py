@@ -25,7 +25,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory):
     @cache
     def on(machine: str) -> tuple[Run, str]:
         folder: Path = tmp_path_factory.mktemp("reports")
-        given = [*FILES, f"--machine={MACHINES / machine}.json", f"--report-dir={folder}", "-rs", "-q"]
+        given = [*FILES, f"--machine={MACHINES / machine}.json", f"--report-dir={folder}", "-rs"]
         command = [sys.executable, "-m", "pytest", *given]
         done = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False)
         (report,) = folder.iterdir()
