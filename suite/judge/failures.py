@@ -21,7 +21,15 @@ def failed(view: View) -> Verdict | None:
     if error is None:
         return None
     said = tuple(f"rank {rank} last said: {text}" for rank, text in enumerate(error.said) if text)
-    return say(_CAUSES[error.kind], *said, _shared_memory(view), who=view.who, message=error.message)
+    return say(
+        _CAUSES[error.kind], *said, _shared_memory(view), who=f"{view.who}, {_what(view)}", message=error.message
+    )
+
+
+def _what(view: View) -> str:
+    """What the case did, in words: 'allreduce over nccl', 'peer write'."""
+    operation = view.result.operation.replace("_", " ")
+    return f"{operation} over {view.result.backend}" if view.result.backend else operation
 
 
 def wrong_data(view: View) -> Verdict | None:

@@ -110,8 +110,13 @@ def percent(result: Result) -> Cell:
 
 
 def bar(result: Result) -> Cell:
-    """Fraction of the ceiling, to be drawn."""
-    return Cell("", fraction=result.fraction_of_limit, sort=result.fraction_of_limit)
+    """The fraction to be drawn: of the ceiling, or of what the path could be where its links ran below that. A slow
+    link that is full must not look like a fast one."""
+    limits = result.limits
+    fraction = result.fraction_of_limit
+    if fraction is not None and limits and limits.now and limits.platform:
+        fraction *= min(1.0, limits.now / limits.platform)
+    return Cell("", fraction=fraction, sort=fraction)
 
 
 def status(result: Result) -> Status | None:
