@@ -14,13 +14,13 @@ FREE_FRACTION = 0.7
 def need_host(nbytes: int, root: Path = Path("/")) -> None:
     """Raises Unavailable, naming the limit, where nbytes would not leave room for others."""
     for free, what, advice in (
-        (available(root), "of memory available", "end other programs"),
+        (available(root), "available on this machine", "end other programs"),
         (cgroup_free(root), "left by the container's memory limit", "raise the container's limit"),
     ):
         if free is not None and nbytes > FREE_FRACTION * free:
             raise Unavailable(
-                f"needs {format_bytes(nbytes)} more of host memory, and {free / 2**30:.1f} GiB are {what}: {advice}, "
-                "or measure smaller sizes with --sizes"
+                f"needs {format_bytes(nbytes)} more of host memory and leaves a third of it to others, but only "
+                f"{free / 2**30:.1f} GiB are {what}: {advice}, or measure smaller sizes with --sizes"
             )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +17,7 @@ from suite.records.case import Placement, Plan
 from suite.units import GIB, KIB, MIB
 from tests.measure import fake_cuda, fake_kernels
 from tests.measure.fake_cuda import FakeApi, Gpu
+from tests.measure.test_numa import a_node
 
 ADDRESS = "0000:01:00.0"
 
@@ -266,3 +269,60 @@ def test_the_placement_is_looked_at_after_registering_and_after_timing(
     assert "eventRecord" in api.names()[first:second]
     assert answer.placement is not None
     assert answer.placement.proved is False
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+def test_a_placement_broken_while_copying_is_not_called_proved(cuda: tuple[Session, FakeApi], dropped: bool) -> None:
+    """The kernel is made to take a page of the buffer away after it was registered; only the second look can see it."""
+    session, api = cuda
+    copying = api.memcpyAsync
+    broken: list[int] = []
+
+    def memcpy(target: int, source: int, nbytes: int, kind: int, stream: int) -> None:
+        copying(target, source, nbytes, kind, stream)
+        if dropped and not broken and nbytes == MIB and kind == 1:
+            drop_page(source + MIB)  # of the buffer, but not of what is copied
+            broken.append(source)
+
+    api.memcpyAsync = memcpy  # type: ignore[method-assign]
+    answer = cuda_copy.measured(session, plan("host_to_device", memory_node=a_node()))
+    assert answer.verified is True
+    assert answer.placement is not None
+    assert (answer.placement.proved, bool(broken)) == ((None, True) if dropped else (True, False))
+    if dropped:
+        assert "1 not touched" in (answer.placement.detail or "")
+
+
+def drop_page(address: int) -> None:
+    """Gives a page back to the kernel: it lies nowhere until it is written again."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    aligned = ctypes.c_void_p(address - address % mmap.PAGESIZE)
+    assert libc.madvise(aligned, ctypes.c_size_t(mmap.PAGESIZE), mmap.MADV_DONTNEED) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "status", "sentence"),
+    [
+        ("hostRegister", 2, "page-locked memory could be had: end other programs that pin memory"),
+        ("malloc", 2, "GPU memory could be had: another process took it meanwhile"),
+        ("streamCreateWithFlags", 46, "exclusive or prohibited compute mode and another process holds it"),
+        ("deviceGetByPCIBusId", 101, "hidden by CUDA_VISIBLE_DEVICES, or be split by MIG"),
+    ],
+)
+def test_what_the_machine_refuses_is_one_sentence_that_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, call: str, status: int, sentence: str
+) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda _which: (-1, -1))
+    runtime, api = fake_kernels.runtime()
+    api.fail(call, status)
+    with pytest.raises(Unavailable) as refused:
+        cuda_copy.measured(Session(runtime), plan("host_to_device"))
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_containers_memory_limit_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("suite.measure.cuda_room.cgroup_free", lambda _root: 2 * MIB)
+    runtime, _ = fake_kernels.runtime()
+    with pytest.raises(Unavailable, match="left by the container's memory limit"):
+        cuda_copy.measured(Session(runtime), plan("host_to_device", 4 * MIB))

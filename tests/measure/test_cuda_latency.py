@@ -85,7 +85,7 @@ def test_a_buffer_that_does_not_fit_the_machine_is_refused(tmp_path: Path) -> No
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/meminfo").write_text("MemTotal: 999999999 kB\nMemAvailable: 1048576 kB\n")
     cuda_room.need_host(512 * MIB, tmp_path)
-    with pytest.raises(Unavailable, match=r"1\.0 GiB are of memory available"):
+    with pytest.raises(Unavailable, match=r"only 1\.0 GiB are available on this machine: end other programs"):
         cuda_room.need_host(GIB, tmp_path)
 
 
@@ -107,7 +107,7 @@ def test_a_buffer_that_does_not_fit_the_container_is_refused(
     (place / used).write_text(f"{GIB // 2}\n")
     (place / "memory.stat").write_text(f"anon 5\ninactive_file {GIB // 4}\n")
     assert cuda_room.cgroup_free(tmp_path) == 3 * GIB // 4
-    with pytest.raises(Unavailable, match="container"):
+    with pytest.raises(Unavailable, match="left by the container's memory limit: raise the container's limit"):
         cuda_room.need_host(GIB, tmp_path)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
-from suite.errors import Unavailable
+from suite.errors import MeasureError, Unavailable
 from suite.measure.answer import Answer, Rank
 from suite.measure.cuda_session import Session
 from suite.measure.workers import WorkerEngine
@@ -230,6 +232,35 @@ def test_a_worker_answers_as_this_process_does(session: Session, tmp_path: Path)
     assert samples.verified is True
     assert samples.clock == "cuda-event"
     assert all(SLOWEST < 64 * MIB / s < FASTEST for s in samples.seconds)
+
+
+@pytest.mark.parametrize("after_s", [0.05, 0.4, 1.5])
+def test_a_worker_killed_while_it_copies_costs_that_case_only(session: Session, tmp_path: Path, after_s: float) -> None:
+    """Killed while it starts CUDA, while it fills buffers, while copies are under way."""
+    assert session is not None
+    engine = WorkerEngine(None, tmp_path)
+    long = plan("both_ways", 256 * MIB, rounds=2000, deadline_s=120.0)
+    killer = threading.Timer(after_s, kill_children)
+    try:
+        killer.start()
+        with pytest.raises(MeasureError) as lost:
+            engine.measure(long)
+        killer.join()
+        samples = engine.measure(plan("host_to_device", 64 * MIB))
+    finally:
+        killer.cancel()
+        engine.close()
+    assert lost.value.kind == "crash"
+    assert samples.verified is True
+
+
+def kill_children() -> None:
+    """Kills this process's worker; waits for it where it has not started yet."""
+    end = time.monotonic() + 10
+    while not (workers := psutil.Process().children()) and time.monotonic() < end:
+        time.sleep(0.01)
+    for worker in workers:
+        worker.kill()
 
 
 def test_too_large_a_buffer_is_refused_in_words(session: Session) -> None:
