@@ -67,7 +67,7 @@ def test_the_findings_name_the_pairs_and_the_ports(measured) -> None:
     assert direct(run)[5, 9].bandwidth is None
     flat = " ".join(text.split())
     assert "GPU5 → GPU9: wrong data" in flat
-    assert "GPU12, GPU14" in flat
+    assert "GPU12 → GPU14: peer copies reach" in flat
 
 
 def test_a_pair_is_bound_by_the_narrowest_hop_of_its_own_path(measured) -> None:
