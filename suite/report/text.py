@@ -14,8 +14,8 @@ _MOST_CASES = 3
 _MOST_TROUBLES = 5
 LEGEND = (
     "✓ PASS, ! WARN, ✗ FAIL, ? INDETERMINATE (cannot be told). % is of the ceiling of the path with its links as they "
-    "ran under load, a bar of what it could be if every link ran at what both its ends can do; ~ marks a ceiling that is "
-    "soft or rests on an assumed payload size."
+    "ran under load, a bar of what it could be if every link ran at what both its ends can do; ~ marks a ceiling that "
+    "is soft or rests on an assumed payload size."
 )
 
 
