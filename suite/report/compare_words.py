@@ -68,7 +68,8 @@ def ratio(number: float | None) -> str:
         return f"×{number:.1f}" if number < 100 else f"×{number:.0f}"
     if number <= 1 / _FACTOR:
         return f"×{number:.2f}" if number >= 0.1 else f"×{number:.2g}"
-    return f"{'+' if number >= 1 else '−'}{abs(number - 1) * 100:.1f} %"
+    percent = f"{abs(number - 1) * 100:.1f} %"
+    return percent if percent == "0.0 %" else f"{'+' if number >= 1 else '−'}{percent}"
 
 
 def interval(change: Change) -> str:
