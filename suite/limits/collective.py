@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from suite.limits import ceilings, nvlink, rings, shared_memory
+from suite.limits import ceilings, healthy, nvlink, rings, shared_memory
 from suite.limits.ceilings import Question, Sources
 from suite.limits.host import NO_PCIE
 from suite.limits.path import Demand
@@ -59,7 +59,16 @@ def limits(
     found = _with_memory(machine, plan, how, _ceiling(machine, plan, how, sources))
     if networked:
         found = _lower(found, _network(machine, plan, how))
-    return replace(found, floor_s=floor(plan, how, so_far), why=f"{how.words}. {found.why}")
+    reached = _reached_in_switch(how, found.now)
+    return replace(found, floor_s=floor(plan, how, so_far), why=f"{how.words}. {found.why}", expected=reached)
+
+
+def _reached_in_switch(how: Taken, ceiling: float | None) -> tuple[float, float] | None:
+    """What healthy machines reach where the switch reduces, bytes per second; of other algorithms nothing is known."""
+    if _family(how.algorithm) != "nvls" or ceiling is None:
+        return None
+    row = healthy.expected("allreduce", "nvls", None)
+    return row.low * ceiling, row.high * ceiling
 
 
 def _with_memory(machine: Machine, plan: Plan, how: Taken, found: Limits) -> Limits:

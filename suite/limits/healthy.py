@@ -35,6 +35,7 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy("device_to_host", "sm", 5, 0.90, 1.00, "H200 in a VM: 52.6 of 53.07 GB/s"),
     Healthy("host_to_device", "sm", 5, 0.88, 0.98, "H200 in a VM: 51.1 of 54.50 GB/s"),
     Healthy("both_ways", "sm", 5, 0.86, 0.97, "H200 in a VM: 42.4 of 45.83 GB/s each way"),
+    Healthy("allreduce", "nvls", None, 0.65, 0.75, "8 × H100 SXM on NVSwitch: busbw 470 of 700 GB/s at 2 GiB"),
     # Measured against payloads of 128 bytes; at an MPS of 256 these fractions are 0.92 of that.
     Healthy("peer_near", "copy-engine", None, 0.80, 1.00, "RTX A6000, one socket: 0.99 of the 128-byte model"),
     Healthy("peer_far", "copy-engine", None, 0.62, 0.92, "EPYC Genoa 0.68 to 0.72, RTX A6000 0.82 to 0.86, Turin 0.91"),

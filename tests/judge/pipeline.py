@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,9 +10,10 @@ from suite.errors import MeasureError, Unavailable
 from suite.judge.findings import findings, headline
 from suite.judge.rules import judge
 from suite.limits import case as limits
+from suite.limits.collective import bus_factor
 from suite.measure.simulated import SimulatedEngine
 from suite.plan.cases import complete
-from suite.records.case import Operation, Plan
+from suite.records.case import COLLECTIVES, Operation, Plan, Samples
 from suite.records.machine import Machine
 from suite.records.run import Failure, Finding, Result, Run, Settings, Verdict
 from suite.records.scenario import Scenario
@@ -61,9 +62,28 @@ def _check(machine: Machine, engine: SimulatedEngine, plan: Plan, so_far: list[R
         failure = Failure(error.kind, str(error), error.said)
     except Unavailable as reason:
         return replace(assemble.result(plan, None), verdict=Verdict("UNAVAILABLE", "unavailable", (str(reason),)))
-    measured = replace(assemble.result(plan, samples, failure), p2p=plan.p2p)
+    return judge_samples(machine, plan, samples, so_far, failure)
+
+
+def judge_samples(
+    machine: Machine, plan: Plan, samples: Samples | None, so_far: Sequence[Result] = (), failure: Failure | None = None
+) -> Result:
+    """What was measured, with its real limits and its verdict."""
+    measured = assemble.result(plan, samples, failure)
     limited = assemble.with_limits(measured, limits.of(machine, plan, samples, so_far))
     return replace(limited, verdict=judge(limited, machine, so_far))
+
+
+def measured(
+    machine: Machine, case: str, operation: Operation, rate: float, so_far: Sequence[Result] = (), **given: Any
+) -> Result:
+    """A case that was measured at `rate` GB/s (of a collective: bus bandwidth), with its real limits and verdict."""
+    transport = given.pop("transport_taken", None)
+    made = plan(machine, case, operation, **given)
+    factor = bus_factor(operation, made.world_size) if operation in COLLECTIVES else 1.0
+    seconds = assemble.bytes_moved(made) * factor / (rate * 1e9)
+    samples = Samples((seconds,) * 5, "simulated", "simulated", verified=True, transport=transport)
+    return judge_samples(machine, made, samples, so_far)
 
 
 def plans(machine: Machine, groups: tuple[str, ...]) -> Iterator[Plan]:

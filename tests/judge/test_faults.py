@@ -42,9 +42,7 @@ ALL = "GPU0 to GPU7"
 CASES: dict[str, Case] = {
     "pair below one switch slow": Case(EIGHT, (pair("pair_capacity", rate=9.9e9),), "p2p_slower_than_staging", BOTH),
     "pair across sockets slow": Case(TWO, (pair("pair_capacity", rate=20e9),), "p2p_far", BOTH),
-    "NVLinks between two GPUs slow": Case(
-        SWITCHED, (pair("pair_capacity", rate=30e9),), "nvlink_slow", BOTH
-    ),
+    "NVLinks between two GPUs slow": Case(SWITCHED, (pair("pair_capacity", rate=30e9),), "nvlink_slow", BOTH),
     "peer bytes wrong, 2 GPUs": Case(TWO, (pair("wrong_bytes", group="peer_copy"),), "wrong_data", BOTH),
     "peer bytes wrong, switch": Case(EIGHT, (pair("wrong_bytes", group="peer_copy"),), "wrong_data", BOTH),
     "peer bytes wrong, NVLink": Case(SWITCHED, (pair("wrong_bytes", group="peer_copy"),), "wrong_data", BOTH),

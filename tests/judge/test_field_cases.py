@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -9,16 +10,41 @@ import pytest
 from suite.judge.findings import findings
 from suite.judge.rules import judge
 from suite.judge.words import where
-from suite.records.case import Transport
+from suite.records.case import Operation, Transport
 from suite.records.machine import Environment, LinkState, Machine
-from suite.records.run import Failure, Run, Settings
+from suite.records.run import Failure, Result, Run, Settings, Verdict
+from suite.records.scenario import Scenario
 from suite.units import GIB, MIB
 from tests.data.machines import build
-from tests.judge.pipeline import run
-from tests.judge.small import GB, errors, judged, last, limits, link, result, under_load, watch
+from tests.judge.pipeline import measured, run
+from tests.judge.small import errors, judged, last, limits, link, result, under_load, watch
 
 SCENARIOS = build.scenarios()
 PCIE = build.two_pcie()
+
+
+def verdict_of(one: Result) -> Verdict:
+    assert one.verdict is not None
+    return one.verdict
+
+
+def ceiling(one: Result) -> float:
+    """Bytes per second."""
+    assert one.limits is not None
+    assert one.limits.now is not None
+    return one.limits.now
+
+
+def allreduce(
+    machine: Machine, rate: float, transport: str, algorithm: str, so_far: Sequence[Result] = (), **given: int
+) -> Result:
+    """NCCL's own choice over all GPUs, with its real limits. rate: bus bandwidth, GB/s."""
+    taken = Transport(transport, algorithm, "Simple")
+    count = len(machine.gpus)
+    return measured(
+        machine, "allreduce/nccl", "allreduce", rate, so_far,
+        backend="nccl", world_size=count, transport="default", transport_taken=taken, **given,
+    )  # fmt: skip
 
 
 def test_1_an_idle_reading_is_never_a_fault() -> None:
@@ -67,14 +93,39 @@ def test_5_the_same_rate_on_every_node_is_no_alarm() -> None:
     assert {r.verdict.status for r in judged(build.four_nodes(), *rates) if r.verdict} == {"PASS"}
 
 
-def test_6_geforce_cards_have_no_p2p_by_design_and_staging_is_judged_by_its_own_limit() -> None:
+def test_6_geforce_cards_have_no_p2p_by_design() -> None:
     machine = SCENARIOS["2xpcie-no-p2p"].machine
     nothing = result("peer_write", case="peer_copy/write", gpus=(0, 1), p2p=True)
     verdict = last(machine, nothing)
     assert (verdict.status, verdict.cause) == ("UNAVAILABLE", "p2p_unavailable")
     assert "GNS" in verdict.evidence[0]
-    staged = result("staging", 12.9, case="host_staging/serial", gpus=(0, 1), limits=limits(14.5))
-    assert last(machine, staged).status == "PASS"
+    assert "By design (GNS" in (verdict.advice or "")
+
+
+def test_6_staging_is_judged_by_what_the_shared_uplink_carries() -> None:
+    """Both ways below one switch load its uplink twice, across sockets once; one way loads it once each way."""
+    machine = SCENARIOS["3xpcie-no-p2p-switch"].machine
+    assert [pair.topology for pair in machine.pairs] == ["PIX", "SYS", "SYS"]
+    links = run(Scenario(machine), groups=("link",)).run.results
+
+    def staged(operation: Operation, rate: float, *pair: int) -> Result:
+        return measured(machine, f"peer_copy/{operation}", operation, rate, links, gpus=pair, p2p=False, bytes=64 * MIB)
+
+    near, far = staged("peer_both_ways", 25.0, 0, 1), staged("peer_both_ways", 50.0, 0, 2)
+    assert (verdict_of(near).status, verdict_of(far).status) == ("PASS", "PASS")
+    assert ceiling(near) == pytest.approx(ceiling(far) / 2)
+    assert "0000:11:00.0" in (verdict_of(near).binding or "")
+    one_way = staged("peer_write", 25.0, 0, 1), staged("peer_write", 26.0, 0, 2)
+    assert {verdict_of(one).status for one in one_way} == {"PASS"}
+    assert ceiling(one_way[0]) == pytest.approx(ceiling(one_way[1]), rel=0.05)
+
+
+def test_6_a_ring_through_shared_memory_is_judged_by_the_shared_uplink_too() -> None:
+    machine = SCENARIOS["3xpcie-no-p2p-switch"].machine
+    links = run(Scenario(machine), groups=("link",)).run.results
+    ring = allreduce(machine, 10.0, "SHM", "Ring", links, bytes=64 * MIB)
+    assert verdict_of(ring).status == "PASS"
+    assert ceiling(ring) == pytest.approx(45.83e9 / 4, rel=0.01)
 
 
 def test_7_wrong_bytes_fail_and_show_no_bandwidth() -> None:
@@ -122,12 +173,13 @@ def test_10_a_blank_link_leaves_the_limit_unknown_and_shows_what_was_measured() 
     assert "behaves like Gen3 x16" in verdict.evidence[0]
 
 
-def test_11_nvlinks_that_a_model_does_not_have_are_not_missing() -> None:
+def test_11_the_limit_counts_the_nvlinks_that_are_there() -> None:
     """A PCIe H100 has 12 links where the SXM part has 18: equal siblings say that nothing is down."""
-    machine = build.nvswitch()
-    gpus = tuple(replace(g, name="H100 NVL", nvlinks=g.nvlinks[:12]) for g in machine.gpus)
-    found = findings(Run(replace(machine, gpus=gpus), Settings()))
-    assert "nvlink_partly_down" not in {f.cause for f in found}
+    judged_run = run(SCENARIOS["2xh100-nvl"], groups=("link", "peer_copy", "allreduce"))
+    assert judged_run.statuses() == {"PASS"}
+    limited = [r for r in judged_run.run.results if r.case.endswith(("/p2p/64MiB", "default/256MiB"))]
+    assert {ceiling(r) for r in limited} == {12 * 25e9}
+    assert not judged_run.found
 
 
 def test_11_fewer_active_nvlinks_than_an_equal_gpu_are_said() -> None:
@@ -141,7 +193,13 @@ def test_11_fewer_active_nvlinks_than_an_equal_gpu_are_said() -> None:
 
 def test_12_a_larger_payload_is_no_problem() -> None:
     """MPS 512 raises the ceiling a little; nothing compares it with 256."""
-    assert last(PCIE, result("host_to_device", 57.0, memory_node=0, limits=limits(60.65))).status == "PASS"
+    pci = tuple(replace(f, config=replace(f.config, mps=512)) for f in PCIE.pci if f.config)
+    judged_run = run(Scenario(replace(PCIE, pci=pci), efficiency=0.95), groups=("link", "host_copy"))
+    assert judged_run.statuses() == {"PASS"}
+    case = "host_copy/device_to_host/gpu0/node0/256MiB"
+    limited = next(r for r in judged_run.run.results if r.case == case)
+    assert ceiling(limited) == pytest.approx(60.19e9, rel=0.001)
+    assert (limited.bandwidth or 0) > 0.98 * 57.61e9 * 0.95
 
 
 def test_13_rising_link_errors_are_bad_signals_read_at_both_ends() -> None:
@@ -155,17 +213,15 @@ def test_13_rising_link_errors_are_bad_signals_read_at_both_ends() -> None:
 
 def test_14_the_whole_path_counts_not_the_endpoint_alone() -> None:
     """The endpoint says 32 GT/s x16; the card's own edge is 16 GT/s x8."""
-    pci = [
-        build.port("0000:00:01.0", link(4, 8), 0),
-        build.port("0000:01:00.0", link(4, 8), 0, "0000:00:01.0", port_type="upstream_port"),
-        build.port("0000:02:01.0", link(5, 16), 0, "0000:01:00.0"),
-        build.endpoint("0000:03:00.0", "0000:02:01.0", link(5, 16), 0),
-    ]
-    machine = build.machine(pci, [build.card(0, "card", pci, "0000:03:00.0")], build.nodes(1))
-    verdict = last(machine, under_load(link(5, 16), rate=26.0))
+    judged_run = run(SCENARIOS["1xpcie-narrow-edge"], groups=("link", "host_copy"))
+    verdict = judged_run.verdict("link/under_load/gpu0")
     assert (verdict.status, verdict.cause) == ("PASS", "upstream_hop_narrower")
     assert verdict.binding == "0000:00:01.0 – 0000:01:00.0"
     assert "Gen4 x8" in verdict.evidence[0]
+    assert judged_run.statuses() == {"PASS"}
+    copied = next(r for r in judged_run.run.results if r.case == "host_copy/device_to_host/gpu0/node0/256MiB")
+    assert ceiling(copied) == pytest.approx(28.81e9 / 2, rel=0.001)
+    assert "0000:01:00.0 16 GT/s x8" in (verdict_of(copied).binding or "")
 
 
 def test_15_half_width_is_a_warning_unless_something_decides() -> None:
@@ -242,25 +298,23 @@ def test_20_sockets_are_named_only_where_the_package_ids_differ(packages: tuple[
 
 def test_21_in_switch_reduction_has_its_own_limit() -> None:
     """470 of busbw is above 18 links × 25, and fine: the switches reduce."""
-    reached = result(
-        "allreduce", 470.0, case="allreduce/nccl", gpus=tuple(range(8)), backend="nccl", world_size=8, bytes=2 * GIB,
-        transport_taken=Transport("P2P", "NVLS"), limits=limits(700.0, expected=(440 * GB, 490 * GB)),
-    )  # fmt: skip
-    assert last(build.nvswitch(), reached).status == "PASS"
+    reached = allreduce(build.nvswitch(), 470.0, "P2P", "NVLS", bytes=2 * GIB)
+    assert ceiling(reached) == pytest.approx(700e9)
+    assert verdict_of(reached).status == "PASS"
+    assert verdict_of(allreduce(build.nvswitch(), 300.0, "P2P", "NVLS", bytes=2 * GIB)).status == "WARN"
+    as_ring = allreduce(build.nvswitch(), 470.0, "P2P", "Ring", bytes=2 * GIB)
+    assert verdict_of(as_ring).cause == "above_ceiling"
 
 
 def test_22_a_collective_below_its_limit_with_links_in_order_is_tuned_first() -> None:
     machine = build.eight_pcie()
-    links = [under_load(link(5, 16), gpu, rate=100.0, limits=limits(115.75)) for gpu in range(8)]
-    slow = result(
-        "allreduce", 22.0, case="allreduce/nccl", gpus=tuple(range(8)), backend="nccl", world_size=8, bytes=256 * MIB,
-        transport_taken=Transport("SHM", "Ring"), limits=limits(45.83),
-    )  # fmt: skip
-    done = judged(machine, *links, slow)
-    assert {r.verdict.status for r in done[:-1] if r.verdict} == {"PASS"}
-    assert done[-1].verdict
-    assert (done[-1].verdict.status, done[-1].verdict.cause) == ("WARN", "collective_below_limit")
-    assert "NCCL_MIN_NCHANNELS=8" in (done[-1].verdict.advice or "")
+    links = run(Scenario(machine), groups=("link",)).run.results
+    assert {r.verdict.status for r in links if r.verdict} == {"PASS"}
+    untuned = verdict_of(allreduce(machine, 22.0, "SHM+P2P", "Ring", links, bytes=256 * MIB))
+    assert (untuned.status, untuned.cause) == ("WARN", "collective_below_limit")
+    assert "NCCL_MIN_NCHANNELS=8" in (untuned.advice or "")
+    for rate in (38.0, 41.0):
+        assert verdict_of(allreduce(machine, rate, "SHM+P2P", "Ring", links, bytes=256 * MIB)).status == "PASS"
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,29 @@ def x4_hop() -> Machine:
     return machine(pci, cards, nodes(1, 16), p2p="CNS")
 
 
+def geforces() -> Machine:
+    """Three cards without P2P: two below one switch, one on the other socket."""
+    most, up = link(4, 16), "0000:11:00.0"
+    pci = [port("0000:10:01.0", most, 0), port(up, most, 0, "0000:10:01.0", port_type="upstream_port")]
+    for k in range(2):
+        pci += [port(f"0000:12:0{k}.0", most, 0, up), endpoint(f"0000:1{3 + k}:00.0", f"0000:12:0{k}.0", most, 0)]
+    pci += slot("0000:81:00.0", "0000:80:01.0", most, 1)
+    addresses = ("0000:13:00.0", "0000:14:00.0", "0000:81:00.0")
+    return machine(pci, [card(i, "RTX 4090", pci, a) for i, a in enumerate(addresses)], nodes(2), p2p="GNS")
+
+
+def narrow_edge() -> Machine:
+    """A card with a switch of its own: the GPU says Gen5 x16, the card's edge is Gen4 x8."""
+    edge, inner = link(4, 8), link(5, 16)
+    pci = [
+        port("0000:00:01.0", edge, 0),
+        port("0000:01:00.0", edge, 0, "0000:00:01.0", port_type="upstream_port"),
+        port("0000:02:01.0", inner, 0, "0000:01:00.0"),
+        endpoint("0000:03:00.0", "0000:02:01.0", inner, 0),
+    ]
+    return machine(pci, [card(0, "card", pci, "0000:03:00.0")], nodes(1))
+
+
 def virtual(gpu: Gpu, own: PciFunction) -> Machine:
     """One GPU passed through to a virtual machine that shows no bridge."""
     bare = machine([own], [gpu], nodes(1, 16))
@@ -326,6 +349,8 @@ def scenarios() -> dict[str, Scenario]:
             title="GPU1's link counts 225 errors a second",
         ),
         "2xpcie-no-p2p": Scenario(two_pcie("RTX 4090", 4, p2p="GNS"), title="two GeForce cards: no P2P by design"),
+        "3xpcie-no-p2p-switch": Scenario(geforces(), title="three GeForce cards, two of them below one switch"),
+        "1xpcie-narrow-edge": Scenario(narrow_edge(), title="a Gen5 x16 GPU on a card whose edge is Gen4 x8"),
         "1xpcie-far-node": Scenario(
             one_gen3(),
             (Fault("node_to_gpu_capacity", gpu=0, node=1, rate=3.2e9),),
