@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from suite.judge import thresholds
+from suite.judge import losses, thresholds
 from suite.judge.machine import of_machine
 from suite.judge.view import gpu_words
 from suite.records.run import STATUSES, Finding, Result, Run, Status, Verdict
@@ -38,7 +38,7 @@ _LINK_ROOTS = (
 _TROUBLE: tuple[Status, ...] = ("FAIL", "WARN", "INDETERMINATE")
 _EXPLAINS = "; this explains "
 # Passing causes that are worth a sentence all the same.
-_SAID = ("platform_limited", "upstream_hop_narrower", "shared_uplink")
+_SAID = ("platform_limited", "upstream_hop_narrower", "shared_uplink", "tuning_helps")
 
 
 def findings(run: Run) -> tuple[Finding, ...]:
@@ -166,7 +166,8 @@ def _finding(group: Sequence[Result], troubles: int) -> Finding:
     if len(group) > 1 and alike:
         sentence = f"{sentence.rstrip('.')}; {len(group)} cases are like this."
     elif len(group) > 1 and troubles:
-        sentence = f"{sentence.rstrip('.')}{_also(group)}{_EXPLAINS}{_of_all(len(group), troubles)}."
+        explained = _of_all(len(group), troubles) + (losses.lost(group) if verdict.cause in _LINK_ROOTS else "")
+        sentence = f"{sentence.rstrip('.')}{_also(group)}{_EXPLAINS}{explained}."
     status = _verdict(ordered[0]).status
     cases = tuple(r.case for r in [first, *(r for r in ordered if r is not first)])
     return Finding(status, verdict.cause, _subject(group), sentence, verdict.advice, cases)

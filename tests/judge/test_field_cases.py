@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -283,11 +284,25 @@ def test_19_the_workstation_at_idle_is_not_called_faulty() -> None:
 
 
 def test_19_the_workstation_with_gen1_under_load_is_called_so_first() -> None:
-    judged_run = run(SCENARIOS["2xa6000-gpu1-gen1"])
+    judged_run = run(SCENARIOS["2xa6000-gpu1-gen1"], groups=("link", "host_copy", "host_staging", "allreduce"))
     first = judged_run.found[0]
     assert (first.status, first.cause, first.subject) == ("FAIL", "downtrained_speed", "GPU1")
     assert "Gen1 x16" in first.sentence
     assert "explains" in first.sentence
+    assert re.search(r"allreduce reaches 2\.\d+ GB/s where 22\.9 GB/s should be possible", first.sentence)
+    assert re.search(r"staging reaches 3\.\d+ GB/s where 2\d\.\d GB/s should be possible", first.sentence)
+    assert "allreduce" not in judged_run.headline
+
+
+def test_19_a_server_that_waits_is_idle_with_a_resident_process_and_not_busy() -> None:
+    """It holds all but 3.5 GB on both GPUs; slow copies stay a FAIL, since nobody else used the link."""
+    gpus = tuple(replace(g, memory_free_bytes=int(3.5 * GIB), utilization=0.0) for g in build.a6000s().gpus)
+    machine = replace(build.a6000s(), gpus=gpus)
+    judged_run = run(Scenario(machine, SCENARIOS["2xa6000-gpu1-gen1"].faults), groups=("link", "host_copy"))
+    assert "busy_gpu" not in {r.verdict.cause for r in judged_run.run.results if r.verdict}
+    resident = [f for f in judged_run.found if f.cause == "resident_process"]
+    assert [(f.status, f.subject) for f in resident] == [("PASS", "GPU0"), ("PASS", "GPU1")]
+    assert "idle with a resident process" in resident[0].sentence
 
 
 @pytest.mark.parametrize(("packages", "expected"), [((0, 0), "different NUMA nodes"), ((0, 1), "different sockets")])
