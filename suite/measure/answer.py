@@ -26,6 +26,7 @@ class Answer:
     counted: str | None = None
     notes: tuple[str, ...] = ()
     threads: int | None = None  # that copied, where the plan left the number open
+    on_device_s: float | None = None  # of a latency case: one operation from event to event
     unavailable: str | None = None
     error: str | None = None
 

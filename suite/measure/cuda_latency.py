@@ -15,7 +15,7 @@ from suite.measure.cuda_buffers import Bytes
 from suite.measure.cuda_device import Device
 from suite.measure.cuda_session import Placed, Session
 from suite.records.case import Plan
-from suite.units import MIB, format_seconds
+from suite.units import MIB
 
 # nvbandwidth's host_device_latency_sm: a 2 MiB buffer, each pointer 128 bytes after the one before, one thread a
 # multiprocessor in turn (testcase.cpp, common.h; it makes 1,000,000 loads in all, about half a second's worth here).
@@ -32,7 +32,7 @@ def measured(session: Session, plan: Plan) -> Answer:
 
 
 def copy_latency(session: Session, plan: Plan) -> Answer:
-    """plan.bytes each time, waited for each time. On the device: between two events around one copy, as a note."""
+    """plan.bytes each time, waited for each time; and one copy on the device, between two events."""
     (device, *_), notes = session.begin(plan)
     way = cuda_copy.direction(session, plan, device, plan.operation.removesuffix("_latency"))
     placed = Placed(plan, way.host)
@@ -48,7 +48,8 @@ def copy_latency(session: Session, plan: Plan) -> Answer:
         verified=wrong is None,
         wrong=wrong,
         placement=placed.proof(),
-        notes=(*notes, on_device(session, work)),
+        notes=notes,
+        on_device_s=on_device(session, work),
     )
 
 
@@ -64,11 +65,10 @@ def launch_to_completion(session: Session, plan: Plan, device: Device, queue: Ca
     return seconds
 
 
-def on_device(session: Session, work: cuda_timing.Work) -> str:
-    """One copy between two events behind the gate: what it takes without launch and wait."""
+def on_device(session: Session, work: cuda_timing.Work) -> float:
+    """Seconds of one copy between two events behind the gate: what it takes without launch and wait."""
     one = cuda_timing.Load(1, 1)
-    seconds = median(cuda_timing.sample(session.devices, work, one).seconds for _ in range(21))
-    return f"on the device: {format_seconds(seconds)} from event to event around one copy"
+    return median(cuda_timing.sample(session.devices, work, one).seconds for _ in range(21))
 
 
 def load_latency(session: Session, plan: Plan) -> Answer:

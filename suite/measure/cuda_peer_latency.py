@@ -48,7 +48,8 @@ def copy_latency(session: Session, plan: Plan) -> Answer:
         engine=plan.engine,
         verified=wrong is None,
         wrong=wrong,
-        notes=(*notes, on_device),
+        notes=notes,
+        on_device_s=on_device,
     )
 
 

@@ -29,6 +29,7 @@ def samples(plan: Plan, answers: Sequence[Answer], watch: LinkWatch | None = Non
         transport=first.transport,
         counted=first.counted,
         threads=first.threads,
+        on_device_s=first.on_device_s,
         notes=tuple(dict.fromkeys(note for a in answers for note in a.notes)),
     )
 

@@ -71,9 +71,9 @@ class Plan:
     node of each one's host buffer, in the order of gpus. cpu_node, cpus: where the copying threads run.
     rank_cpus: one CPU set a rank. rounds: samples; iterations: operations in one sample. min_seconds: an operation is
     repeated at least this long in all (link watch). deadline_s: after this the case has failed.
-    variables: environment of the workers (NCCL_*), part of the pool's key. ranks_placed: 'near', 'far' or 'unpinned', how
-    rank_cpus lie to the GPUs. ranks_as: one process each, or threads of one process. tuning: the name of variables that
-    are set beyond the transport's. No gpus in a collective over NCCL: ranks on several hosts, each on its local one.
+    variables: environment of the workers (NCCL_*), part of the pool's key. ranks_placed: 'near', 'far' or 'unpinned',
+    how rank_cpus lie to the GPUs. ranks_as: one process each, or threads of one process. tuning: the name of variables
+    that are set beyond the transport's. No gpus in a collective over NCCL: ranks on several hosts, each on its own GPU.
     """
 
     case: str
@@ -217,7 +217,8 @@ class Samples:
     both-ways or several-GPU case, by name. iterations: operations in one sample, where a slow path made
     the worker do fewer than planned. verified: bytes compared and right; None where nothing moves.
     verified False: `wrong` says what was seen. watch: set where the plan asked for it. counted: what a byte is.
-    threads: how many copied, where the plan left that open.
+    threads: how many copied, where the plan left that open. on_device_s: of a latency case, what one operation takes on
+    the device itself, from event to event.
     """
 
     seconds: tuple[float, ...]
@@ -234,3 +235,4 @@ class Samples:
     counted: str | None = None
     notes: tuple[str, ...] = ()
     threads: int | None = None
+    on_device_s: float | None = None

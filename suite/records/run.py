@@ -65,8 +65,9 @@ class Verdict:
 @dataclass(frozen=True)
 class Result:
     """One case with all that is known of it. bandwidth: bytes/s, what the limit is compared with (busbw for
-    collectives; the sum for both ways and several GPUs). dtype, in_place: of collectives. directions: bytes/s of each. represented_by: for NOT_SAMPLED,
-    the case that stands for it. p2p: peer access on or off, None where it plays no part."""
+    collectives; the sum for both ways and several GPUs). dtype, in_place: of collectives. directions: bytes/s of each.
+    on_device_s: of a latency case, the time on the device itself. represented_by: for NOT_SAMPLED, the case that stands
+    for it. p2p: peer access on or off, None where it plays no part."""
 
     case: str
     operation: Operation
@@ -90,6 +91,7 @@ class Result:
     bandwidth: float | None = None
     algbw: float | None = None
     latency_s: float | None = None
+    on_device_s: float | None = None
     directions: dict[str, float] | None = None
     limits: Limits | None = None
     fraction_of_limit: float | None = None

@@ -91,6 +91,7 @@ _COLUMNS: dict[str, Callable[[Result], Value]] = {
     "least_s": lambda r: min(r.samples_s, default=None),
     "most_s": lambda r: max(r.samples_s, default=None),
     "latency_s": lambda r: r.latency_s,
+    "on_device_s": lambda r: r.on_device_s,
     "bandwidth_bytes_per_s": lambda r: r.bandwidth,
     "algbw_bytes_per_s": lambda r: r.algbw,
     "host_to_device_bytes_per_s": _direction("host_to_device"),

@@ -57,6 +57,7 @@ def _with_samples(planned: Result, samples: Samples) -> Result:
         planned,
         iterations=samples.iterations or planned.iterations,
         threads=samples.threads or planned.threads,
+        on_device_s=samples.on_device_s,
         clock=samples.clock,
         samples_s=samples.seconds,
         mean_samples_s=samples.mean_seconds,

@@ -45,6 +45,7 @@ _AXES = (
 _PLACES = (1, 2)
 _COULD = "could be: the ceiling if every link ran at what both its ends can do"
 _HALF_PEAK = "half peak: the size from which on a path reaches half of its highest bandwidth"
+_ON_DEVICE = "time: from launch until the host knows; on the device: between two events around one copy"
 _GENERATIONS = "Gen columns: percent of what a link of that generation and the same width could deliver"
 
 
@@ -214,6 +215,7 @@ def _latencies(title: str, results: Sequence[Result]) -> Table:
         *(axis.column for axis in axes),
         Column("size", "number", drop=1),
         Column("time", "number", merge="range"),
+        Column("on the device", "number", drop=3, note=_ON_DEVICE, merge="range"),
         Column("least", "number", drop=2),
         Column("verdict", "verdict"),
     )
@@ -222,6 +224,7 @@ def _latencies(title: str, results: Sequence[Result]) -> Table:
             *(Cell(axis.text(r)) for axis in axes),
             Cell(units.format_bytes(r.bytes) if r.bytes else "", sort=r.bytes),
             Cell(words.latency(r).text, sort=r.latency_s),
+            Cell(units.format_seconds(r.on_device_s) if r.on_device_s else "", sort=r.on_device_s),
             Cell(units.format_seconds(r.limits.floor_s if r.limits else None)),
             words.verdict([r]),
         )
