@@ -17,7 +17,7 @@ _REASONS = 3
 _STATUS: dict[Call, Status] = {"worse": "FAIL", "better": "PASS", "inconclusive": "INDETERMINATE", "same": "PASS"}
 _HOW = (
     "The unit is a run: its value is the median of its rounds. change: the median of all pairwise ratios "
-    "(Hodges–Lehmann) with its exact 95 % interval; tail: the slowest tenth of a run's rounds. docs/comparing.md"
+    "(Hodges–Lehmann) with its exact 95 % interval; tail: the same of the slowest tenth of the rounds. docs/comparing.md"
 )
 
 
@@ -81,9 +81,9 @@ def _changed(changes: Sequence[Change]) -> Table:
         Column("before", "number"),
         Column("after", "number"),
         Column("change", "number"),
-        Column("95 % interval", "number", drop=1),
+        Column("tail", "number", drop=1),
+        Column("95 % interval", "number", drop=2),
         Column("gate", "number", drop=3),
-        Column("tail", "number", drop=2),
         Column("runs", "number", drop=4),
         Column("", "verdict"),
     )
@@ -96,18 +96,17 @@ def _changed(changes: Sequence[Change]) -> Table:
 
 def _row(change: Change) -> tuple[Cell, ...]:
     gate = f"{change.gate * 100:.1f} %" if change.gate is not None else "–"
-    tails = f"{words.value(change, change.tail_before)} → {words.value(change, change.tail_after)}"
-    status = _STATUS[change.call]
+    tails = change.tail_after / change.tail_before if change.tail_after and change.tail_before else None
     return (
         Cell(change.case),
         Cell(words.value(change, change.before)),
         Cell(words.value(change, change.after)),
         Cell(words.ratio(change.ratio), sort=change.ratio),
+        Cell(words.ratio(tails), sort=tails),
         Cell(words.interval(change)),
         Cell(gate),
-        Cell(tails),
         Cell(f"{change.runs_before}/{change.runs_after}"),
-        Cell(words.CALLS[change.call], status=status),
+        Cell(words.CALLS[change.call], status=_STATUS[change.call]),
     )
 
 

@@ -15,6 +15,8 @@ from suite.units import MIB
 
 # Below it a collective's start outweighs its bytes: 12 to 25 µs over PCIe, while 1 MiB takes 21 µs at 50 GB/s.
 SMALL_MESSAGE = MIB
+# Bytes per second, and seconds: what lies outside was not measured but written by hand.
+_POSSIBLE: dict[Quantity, tuple[float, float]] = {"bandwidth": (1.0, 1e15), "latency": (1e-12, 1e6)}
 
 
 @dataclass
@@ -120,10 +122,11 @@ def _add(known: Cases, result: Result) -> None:
 
 def _value(result: Result, wanted: Quantity) -> float | None:
     """The median of one run; None where there is none, or where it is of wrong bytes."""
-    if result.error is not None or result.verified is False or not result.samples_s:
+    if result.error is not None or result.verified is False or not result.samples_s or min(result.samples_s) <= 0:
         return None
     value = result.bandwidth if wanted == "bandwidth" else result.latency_s
-    return value if value is not None and value > 0 else None
+    least, most = _POSSIBLE[wanted]
+    return value if value is not None and least <= value <= most else None
 
 
 def _same_thing(one: Result, other: Result) -> bool:

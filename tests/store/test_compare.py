@@ -214,3 +214,16 @@ def test_a_failing_run_among_many_good_ones_is_not_averaged_away() -> None:
     assert change.call == "worse"
     assert "hang in 1 of 4 runs" in change.why
     assert change.case == CASE
+
+
+@pytest.mark.parametrize("rate", [0.0, -26.0, 1e300, 5e-324])
+def test_numbers_that_no_hardware_gives_are_not_compared(rate: float) -> None:
+    odd = replace(copy(26.0), bandwidth=rate)
+    (row,) = compare([run(copy(26.0))], [run(odd, start=1)]).missing
+    assert row.measured == "before"
+
+
+@pytest.mark.parametrize("samples", [(0.0,) * 5, (-1.0, 1.0, 1.0)])
+def test_times_that_no_clock_gives_are_not_compared(samples: tuple[float, ...]) -> None:
+    odd = replace(copy(26.0), samples_s=samples)
+    assert compare([run(copy(26.0))], [run(odd, start=1)]).changes == ()
