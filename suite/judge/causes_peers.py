@@ -66,6 +66,14 @@ PEERS: tuple[Cause, ...] = (
         "The log names the expected transport.",
     ),
     Cause(
+        "tuning_helps",
+        "PASS",
+        "one of NCCL's settings gives far more bus bandwidth than NCCL's own choice",
+        "{who}: {setting} gives {measured} at {size}, NCCL's own choice {untuned}: tuning, not hardware.",
+        "Set it for your jobs: docs/allreduce.md says which variable each name sets.",
+        "The untuned and the tuned row, side by side.",
+    ),
+    Cause(
         "collective_below_limit",
         "WARN",
         "a collective is far below its limit while the links and peer copies below it are in order",

@@ -9,7 +9,7 @@ from suite.judge import copies, levels
 from suite.judge.view import View, say
 from suite.records.machine import Machine
 from suite.records.run import Verdict
-from suite.units import format_bytes, format_seconds
+from suite.units import format_bandwidth, format_bytes, format_seconds
 
 _PEER_PATHS = ("PIX", "PXB")
 SMALLEST = 1024  # bytes: 30 ns on a Gen5 x16 link, so that the time is all latency
@@ -67,7 +67,7 @@ def slow_message(view: View) -> Verdict | None:
     taken = result.transport_taken.name if result.transport_taken else None
     nvlink = nvlinked(view.machine, result.gpus) and "SHM" not in (taken or "P2P").upper()
     two = view.thresholds.message_nvlink_s if nvlink else view.thresholds.message_pcie_s
-    usual = two * max(1.0, math.log2(result.world_size))
+    usual = two * max(1.0, math.log2(result.world_size)) + (0 if result.graph else view.thresholds.message_launch_s)
     if (taken is not None and "NET" in taken.upper()) or seconds <= view.thresholds.latency_family * usual:
         return None
     said: dict[str, Any] = {
@@ -89,6 +89,24 @@ def small(view: View) -> Verdict | None:
     t = view.thresholds
     enough = t.small_copy_bytes if shorter else t.small_message_bytes
     return copies.small_message(view) if copies.is_small(view, enough) else None
+
+
+def tuned(view: View) -> Verdict | None:
+    """A setting gives far more than NCCL's own choice: tuning, not hardware."""
+    result = view.result
+    plain = [r.bandwidth for r in view.alike("tuning") if r.tuning is None and r.bandwidth]
+    if result.tuning is None or result.bandwidth is None or not plain:
+        return None
+    if result.bandwidth < view.thresholds.tuning_gain * plain[-1]:
+        return None
+    return say(
+        "tuning_helps",
+        who=view.who,
+        setting=result.tuning,
+        measured=view.measured,
+        untuned=format_bandwidth(plain[-1]),
+        size=format_bytes(result.bytes),
+    )
 
 
 def below_limit(view: View) -> Verdict | None:

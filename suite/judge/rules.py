@@ -68,6 +68,7 @@ COLLECTIVE: tuple[Rule, ...] = (
     collectives.transport,
     collectives.slow_message,
     collectives.small,
+    collectives.tuned,
     links.bound_by_link,
     levels.unknown_limit,
     levels.depends_on_mps,

@@ -141,6 +141,19 @@ class Thresholds:
         "what a small allreduce takes on machines in order; more ranks take log2(ranks) times as long",
         "NCCL over PCIe: 12 to 25 µs",
     )
+    message_launch_s: float = _threshold(
+        30e-6,
+        "seconds more for an eager call",
+        "torch launches one call after the other from Python, which takes longer than a small message; replayed graphs "
+        "do not pay for it",
+        "2 H200 with NVLink, a bare torch loop: 24 to 34 µs an eager call",
+    )
+    tuning_gain: float = _threshold(
+        1.25,
+        "times the bus bandwidth without the setting",
+        "a setting that gives so much more says that the links were not what held the untuned row back",
+        "chosen by lanecheck; 8 GPUs on PCIe: 38 to 41 against 22 GB/s with NCCL_MIN_NCHANNELS=8",
+    )
     small_copy_bytes: int = _threshold(
         4 * MIB,
         "bytes",

@@ -38,7 +38,7 @@ OTHERWISE = 0.90
 START = {"copy": 1.5e-6, "staging": 9e-6, "latency": 3.2e-6, "nccl_pcie": 19e-6, "nccl_nvlink": 8e-6, "gloo": 70e-6}
 # Bytes per second where no ceiling is known. Chosen round numbers of the right order.
 HOST_MEMORY, HOST_MEMORY_FAR, LOOPBACK, COHERENT, DEVICE_MEMORY = 60e9, 36e9, 2.5e9, 345e9, 1.4e12
-ANYTHING = 12e9
+ANYTHING, SOCKETS = 12e9, 6e9
 # How NCCL writes an edge's transport in its log.
 _VIA = {"P2P": "P2P/direct pointer", "SHM": "SHM/direct/direct", "NET": "NET/Socket/0"}
 
@@ -129,6 +129,8 @@ class SimulatedEngine:
             return HOST_MEMORY if near else HOST_MEMORY_FAR
         if plan.backend == "gloo":
             return LOOPBACK
+        if plan.transport == "net":
+            return SOCKETS
         if plan.operation in ("device_local_copy", "ipc_copy"):
             return DEVICE_MEMORY
         gpus = [self._machine.gpu(index) for index in plan.gpus]
@@ -150,7 +152,9 @@ class SimulatedEngine:
         asked = {"p2p": "P2P", "shm": "SHM", "net": "NET"}.get(plan.transport or "")
         near = path.near_pairs(self._machine, plan.gpus)
         ring = [(rank, (rank + 1) % plan.world_size) for rank in range(plan.world_size)]
+        denied = path.denied_pairs(self._machine, plan.gpus)
         kinds = [asked or ("P2P" if frozenset(pair) in near else "SHM") for pair in ring]
+        kinds = ["SHM" if k == "P2P" and frozenset(pair) in denied else k for k, pair in zip(kinds, ring, strict=True)]
         edges = tuple(f"r{a}>r{b} {_VIA[kind]}" for (a, b), kind in zip(ring, kinds, strict=True))
         return Transport("+".join(sorted(set(kinds))), "Ring", "Simple", channels=1, edges=edges)
 

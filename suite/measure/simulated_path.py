@@ -158,6 +158,16 @@ def near_pairs(machine: Machine, gpus: tuple[int, ...]) -> set[frozenset[int]]:
     }
 
 
+def denied_pairs(machine: Machine, gpus: tuple[int, ...]) -> set[frozenset[int]]:
+    """Pairs of ranks whose GPUs the driver denies P2P."""
+    return {
+        frozenset((a, b))
+        for a, one in enumerate(gpus)
+        for b, other in enumerate(gpus[:a])
+        if (pair := machine.pair(one, other)) is not None and pair.p2p_write not in (None, "OK")
+    }
+
+
 def _address(machine: Machine, index: int) -> str:
     gpu = machine.gpu(index)
     return (gpu.address if gpu else None) or ""

@@ -283,10 +283,17 @@ def _gpu_worlds(found: int, settings: Settings) -> Sequence[int]:
     return sorted({found, *(n for n in (2, 4, 8, 16) if n <= found)})
 
 
-def _transport(_machine: Machine, settings: Settings) -> Values:
-    """NCCL's own choice and shared memory; in full also P2P forced and the network."""
+def _transport(machine: Machine, settings: Settings) -> Values:
+    """NCCL's own choice and shared memory; in full also P2P forced, where the driver allows it, and the network."""
     names = ["default", "shm"] if settings.effort == "quick" else ["default", "p2p", "shm", "net"]
-    return [(name, name) for name in names]
+    return [(name, name) for name in names if name != "p2p" or _p2p_allowed(machine, settings)]
+
+
+def _p2p_allowed(machine: Machine, settings: Settings) -> bool:
+    """The driver denies no two of the GPUs each other's memory: where it does, forcing P2P changes nothing."""
+    wanted = {gpu.index for gpu in gpus(machine, settings)}
+    pairs = [pair for pair in machine.pairs if {pair.first, pair.second} <= wanted]
+    return all(status in (None, "OK") for pair in pairs for status in (pair.p2p_read, pair.p2p_write))
 
 
 def _few(settings: Settings, quick: Sequence[int]) -> Values:
@@ -331,11 +338,12 @@ def _placed_transport(_machine: Machine, settings: Settings) -> Values:
     return [(name, name) for name in names]
 
 
-def _tuning(_machine: Machine, settings: Settings) -> Values | str:
+def _tuning(machine: Machine, settings: Settings) -> Values | str:
     """Variables that are set to tell tuning from hardware."""
     if settings.effort == "quick":
         return "tuned rows are measured with --effort full"
-    return [(name, name) for name in ("min_channels_8", "p2p_level_sys", "buffers_8MiB")]
+    names = ["min_channels_8", "p2p_level_sys", "buffers_8MiB"]
+    return [(name, name) for name in names if name != "p2p_level_sys" or _p2p_allowed(machine, settings)]
 
 
 def _graph_tuning(_machine: Machine, settings: Settings) -> Values | str:

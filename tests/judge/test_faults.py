@@ -58,7 +58,7 @@ CASES: dict[str, Case] = {
         EIGHT, (Fault("latency", group="allreduce", seconds=3e-4),), "collective_latency", ALL
     ),
     "allreduce late, NVLink": Case(
-        SWITCHED, (Fault("latency", group="allreduce", seconds=1e-4),), "collective_latency", ALL
+        SWITCHED, (Fault("latency", group="allreduce", seconds=2e-4),), "collective_latency", ALL
     ),
     "staging bytes wrong": Case(TWO, (Fault("wrong_bytes", gpu=1, group="host_staging"),), "wrong_data", "GPU1"),
     "staging hangs": Case(EIGHT, (Fault("hang", gpu=3, group="host_staging"),), "hang", "GPU3"),
