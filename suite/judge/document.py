@@ -22,6 +22,37 @@ Made by `python -m suite.judge.catalogue > docs/verdicts.md`; a test keeps the t
 
 A case's status is final when the case ends. Findings group the cases of a run by their root cause and change no status.
 Words in braces are filled in from the case.
+
+## Exit status
+
+| status | `pytest benchmarks/` |
+|---|---|
+| 0 | the machine is right: no FAIL (WARN and INDETERMINATE are listed; with `--strict-verdicts` they fail) |
+| 1 | at least one FAIL, an error in a benchmark, or a regression against a baseline |
+| 2 | interrupted: Ctrl-C or SIGTERM; the run is kept and called incomplete |
+| 4 | usage: an option, a manifest or a threshold that cannot be, said in one sentence before anything is measured |
+| 5 | nothing could be measured here |
+
+`--junitxml FILE` carries `verdict`, `cause`, `measured`, `limit` and `advice` of every case as properties; a FAIL's
+message has the whole sentence. pytest's own lists leave verdicts out, since one link can make a hundred of them: `-rf`
+lists them, `-v` says each one's evidence and next step.
+
+## What is right for this machine
+
+`lanecheck probe --write-expect machine.json` drafts a manifest, `pytest benchmarks/ --expect machine.json` judges by
+it:
+
+    {"gpus": {"0000:21:00.0": {"speed_gts": 32.0, "width": 16, "numa_node": 0}},
+     "floors": {"host_copy/host_to_device/gpu0/node0/256MiB": 52e9, "allreduce/nccl/*/256MiB": 38e9}}
+
+A GPU is named by its PCI address or by its physical slot (`/sys/bus/pci/slots`); what is left out is not checked. Speed
+and width are those of its own link under load: less is a FAIL, as much is a PASS even where both ends could do more. A
+floor is the least bandwidth of a case in bytes per second; `*` stands for anything. The run keeps the manifest.
+
+Every threshold at the end of this page can be set in `pyproject.toml` (or as lines in `pytest.ini`):
+
+    [tool.pytest.ini_options]
+    lanecheck_thresholds = ["spread = 0.2", "far_warn = 0.6"]
 """
 
 

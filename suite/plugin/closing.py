@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import pytest
@@ -84,7 +85,14 @@ def notes(config: pytest.Config, state: State) -> list[str]:
     """Sentences beside the verdicts: versions that do not fit, and what a comparison does not cover."""
     benchmarks = config.pluginmanager.getplugin("pytest-benchmark")
     uncovered = compare.missing(benchmarks) if benchmarks is not None else []
-    return [*versions.mismatches(state.machine()), *state.notes, *uncovered, *_left_out(state)]
+    return [*versions.mismatches(state.machine()), *state.notes, *uncovered, *_unmet(state), *_left_out(state)]
+
+
+def _unmet(state: State) -> list[str]:
+    """Floors that were compared with nothing: a misspelt one must not look as if it were kept."""
+    cases = [result.case for result in state.session.results] if state.session else []
+    idle = [name for name in state.expected.floors if not any(fnmatchcase(case, name) for case in cases)]
+    return [f"the manifest's floor of {name} fits no case of this run" for name in idle]
 
 
 def _left_out(state: State) -> list[str]:

@@ -1,0 +1,107 @@
+"""A manifest, thresholds of a settings file, and the exit status that comes of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from suite.cli import main
+from suite.errors import Unavailable
+from suite.judge.rules import judge
+from suite.records.run import Verdict
+from tests.plugin.conftest import MEMORY, ROOT, Bench
+
+pytest_plugins = "pytester"
+
+CASE = "host_memory/copy/node0"
+MACHINE = ROOT / "tests" / "data" / "machines" / "2xpcie.json"
+FAIL = Verdict("FAIL", "slow_path", ("slow",), "look")
+
+
+@pytest.fixture
+def memory(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Two cases, judged by the real judge."""
+    (bench.path / "benchmarks" / "test_host_copy.py").unlink()
+    bench.write(host_memory=MEMORY)
+    monkeypatch.setattr("suite.session.rules.judge", judge)
+    return bench
+
+
+def manifest(bench: Bench, **content: object) -> str:
+    """Writes one; the option that names it."""
+    (bench.path / "machine.json").write_text(json.dumps(content))
+    return "--expect=machine.json"
+
+
+def test_a_floor_of_the_manifest_fails_a_case_and_is_kept_with_the_run(memory: Bench) -> None:
+    result = memory.run(manifest(memory, floors={CASE: 1e15}))
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    verdicts = {r.case: r.verdict.cause for r in memory.report.results if r.verdict}
+    assert verdicts[CASE] == "below_floor"
+    assert list(verdicts.values()).count("below_floor") == 1
+    assert memory.report.expected.floors == {CASE: 1e15}
+
+
+def test_a_floor_that_fits_no_case_is_told(memory: Bench) -> None:
+    result = memory.run(manifest(memory, floors={"host_memory/copy/nod0": 1.0}))
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["the manifest's floor of host_memory/copy/nod0 fits no case of this run"])
+
+
+def test_a_gpu_elsewhere_than_expected_is_a_finding_of_the_summary(memory: Bench) -> None:
+    result = memory.run(manifest(memory, gpus={"0000:17:00.0": {"numa_node": 1}}))
+    result.stdout.fnmatch_lines(["*FAIL*0000:17:00.0: it is on NUMA node 0*"])
+
+
+def test_thresholds_come_from_the_settings_file_and_are_kept_with_the_run(memory: Bench) -> None:
+    memory.pytester.makeini("[pytest]\nlanecheck_thresholds =\n    spread = 0.25\n    samples = 4\n")
+    assert memory.run().ret == 0
+    assert memory.report.thresholds == {"spread": 0.25, "samples": 4}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--expect=absent.json",), "--expect absent.json: cannot be read (No such file or directory)"),
+        (("--expect=bad.json",), "'widht' of 4 is not one of speed_gts, width, numa_node"),
+        (("-o", "lanecheck_thresholds=sprad=0.2"), "lanecheck_thresholds: 'sprad' is no threshold"),
+    ],
+)
+def test_what_cannot_be_is_a_usage_error_before_anything_is_measured(
+    memory: Bench, arguments: tuple[str, ...], said: str
+) -> None:
+    (memory.path / "bad.json").write_text('{"gpus": {"4": {"widht": 8}}}')
+    result = memory.run(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert said in result.stderr.str()
+    assert not memory.folders
+
+
+@pytest.mark.parametrize("status", [0, 1, 4, 5])
+def test_exit_status(bench: Bench, status: int) -> None:
+    """0 right, 1 a FAIL, 4 usage, 5 nothing could be measured."""
+    (bench.path / "benchmarks" / "test_host_copy.py").unlink()
+    bench.write(host_memory=MEMORY)
+    if status == 1:
+        bench.verdicts[CASE] = FAIL
+    if status == 5:
+        bench.answers = {f"host_memory/copy/node{node}": Unavailable("no memory") for node in (0, 1)}
+    assert bench.run(*(["--gpus=7"] if status == 4 else [])).ret == status
+
+
+def test_probe_drafts_a_manifest_that_the_machine_meets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "machine.json"
+    assert main(["probe", f"--machine={MACHINE}", f"--write-expect={path}"]) == 0
+    assert "--expect" in capsys.readouterr().out
+    drafted = json.loads(path.read_text())
+    assert drafted["gpus"]["0000:a1:00.0"] == {"speed_gts": 32.0, "width": 16, "numa_node": 1}
+
+
+def test_probe_overwrites_no_manifest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "machine.json"
+    path.write_text("edited")
+    assert main(["probe", f"--machine={MACHINE}", f"--write-expect={path}"]) == 4
+    assert "is there already" in capsys.readouterr().err
+    assert path.read_text() == "edited"
