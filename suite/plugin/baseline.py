@@ -75,6 +75,8 @@ class Baselines:
             return []
         if not run.complete:
             return [f"The run is incomplete and was not added to the baseline {self.save}."]
+        if not any(result.samples_s for result in run.results):
+            return [f"Nothing was measured, so that nothing was added to the baseline {self.save}."]
         try:
             saved = baselines.save(self.folder, self.save, [run], "add")
         except SuiteError as error:

@@ -17,7 +17,8 @@ _REASONS = 3
 _STATUS: dict[Call, Status] = {"worse": "FAIL", "better": "PASS", "inconclusive": "INDETERMINATE", "same": "PASS"}
 _HOW = (
     "The unit is a run: its value is the median of its rounds. change: the median of all pairwise ratios "
-    "(Hodges–Lehmann) with its exact 95 % interval; tail: the same of the slowest tenth of the rounds. docs/comparing.md"
+    "(Hodges–Lehmann) with its exact 95 % interval; tail: the same of the slowest tenth of the rounds. "
+    "docs/comparing.md"
 )
 
 

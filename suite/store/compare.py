@@ -167,8 +167,9 @@ def _notes(before: Sequence[Run], after: Sequence[Run]) -> Iterator[str]:
         if broken:
             yield f"{broken} of {len(runs)} runs {name} {'was' if broken == 1 else 'were'} broken off before the end."
         yield from (f"Of the runs {name}: {note}" for run in runs for note in run.notes)
-    if len(before) == 1 and len(after) == 1:
-        yield "One run a side: only changes above 10 % are called; from four runs a side on, changes above 3 % are."
+    if min(len(before), len(after)) == 1:
+        where = "a side" if len(before) == len(after) else "before" if len(before) == 1 else "after"
+        yield f"One run {where}: only changes above 10 % are called; from four runs a side on, changes above 3 % are."
     yield from _settings(before[-1], after[-1])
 
 

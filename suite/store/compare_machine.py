@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -29,13 +30,14 @@ def differences(before: Sequence[Run], after: Sequence[Run]) -> tuple[Difference
     """What differs between the machines of two sets of runs. Where the runs of a side disagree, all that they say is
     given; a fact that any run of both sides agrees on in the same set of values is no difference."""
     old, new = _collected(before), _collected(after)
+    alone = _indices(before) ^ _indices(after)
     found = []
     for key in dict.fromkeys([*new, *old]):
         one, two = old.get(key), new.get(key)
         if one != two and not (one and two and set(one) == set(two)):
             words = _removed_and_added(one, two) if key[0] == _COMMAND_LINE else (_joined(one), _joined(two))
             found.append(Difference(key[0], *words, gpu=key[1]))
-    return tuple(sorted(found, key=_order))
+    return tuple(sorted((d for d in found if not _goes_with(d, alone)), key=_order))
 
 
 def busy(runs: Sequence[Run]) -> tuple[str, ...]:
@@ -69,6 +71,16 @@ def _order(difference: Difference) -> int:
     if any(mark in text for mark in _LAST):
         return 2
     return 0 if any(mark in text for mark in _FIRST) else 1
+
+
+def _indices(runs: Sequence[Run]) -> set[int]:
+    return {gpu.index for run in runs for gpu in run.machine.gpus}
+
+
+def _goes_with(difference: Difference, alone: set[int]) -> bool:
+    """Of a GPU that only one side has its name is enough."""
+    named = {int(number) for number in re.findall(r"GPU(\d+)", difference.what)}
+    return bool(named & alone) and not difference.what.endswith(" model")
 
 
 def _collected(runs: Sequence[Run]) -> dict[Key, tuple[str, ...]]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from suite.errors import Unavailable
 from suite.records.machine import Cpu
 from suite.records.run import Verdict
 from suite.records.scenario import Scenario
@@ -138,3 +139,10 @@ def test_a_failing_run_is_saved_since_it_is_the_before_of_a_repair(memory: Bench
     memory.verdicts[CASE] = Verdict("FAIL", "slow_path")
     memory.run("--save-baseline=broken").assert_outcomes(failed=1, passed=1)
     assert len(baselines.load(_folder(memory), "broken").runs) == 1
+
+
+def test_a_run_that_measured_nothing_is_not_saved(memory: Bench) -> None:
+    memory.answers.update(dict.fromkeys((CASE, "host_memory/copy/node1"), Unavailable("no such memory")))
+    result = memory.run("--save-baseline=empty")
+    result.stdout.fnmatch_lines(["Nothing was measured, so that nothing was added to the baseline empty."])
+    assert baselines.names(_folder(memory)) == ("before",)

@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from suite.errors import StoreError
+from suite.judge.thresholds import DEFAULT
 from suite.records.comparison import Change, Comparison
 from suite.records.machine import Cpu, Gpu, LinkState
 from suite.records.run import Settings, Verdict
+from suite.store import compare_machine
 from suite.store.compare import compare
 from tests.store.small import CASE, FAIL, GEN1, GEN4, MACHINE, copy, hang, latency, link, run, runs
 
@@ -134,7 +136,7 @@ def test_another_effort_is_refused() -> None:
 def test_a_gpu_that_fell_off_the_bus_is_a_change_of_the_same_machine() -> None:
     lost = replace(MACHINE, gpus=MACHINE.gpus[:1])
     found = compare([run(copy(26.0))], [run(copy(26.0), start=1, machine=lost)])
-    assert "GPU1 model: Example GPU → none" in [str(difference) for difference in found.machine]
+    assert [str(difference) for difference in found.machine] == ["GPU1 model: Example GPU → none"]
 
 
 def test_a_run_is_not_compared_with_itself() -> None:
@@ -227,3 +229,7 @@ def test_numbers_that_no_hardware_gives_are_not_compared(rate: float) -> None:
 def test_times_that_no_clock_gives_are_not_compared(samples: tuple[float, ...]) -> None:
     odd = replace(copy(26.0), samples_s=samples)
     assert compare([run(copy(26.0))], [run(odd, start=1)]).changes == ()
+
+
+def test_a_gpu_is_busy_from_the_same_share_on_as_for_the_judge() -> None:
+    assert DEFAULT.busy == compare_machine.BUSY
