@@ -112,11 +112,16 @@ def network(nic_rate: float, channels: int, crossings: int) -> float:
 
 
 def floor(plan: Plan, how: Taken, so_far: Sequence[Result]) -> float | None:
-    """Least seconds: hops × the one-way flag time between these GPUs measured before; None where it was not."""
+    """Least seconds: hops × the one-way flag time between these GPUs measured before; None where it was not.
+
+    The flag went the way of the edges: through peer memory for P2P and NVLink, through mapped host memory for SHM.
+    """
+    kinds = {edge.kind for edge in how.edges}
+    ways = {None, *({True} if kinds & {"p2p", "nvlink"} else ()), *({False} if "shm" in kinds else ())}
     flags = [
         r.latency_s
         for r in so_far
-        if r.operation == "peer_flag_latency" and r.latency_s and set(r.gpus) <= set(plan.gpus)
+        if r.operation == "peer_flag_latency" and r.latency_s and r.p2p in ways and set(r.gpus) <= set(plan.gpus)
     ]
     if not flags or plan.operation != "allreduce":
         return None

@@ -218,6 +218,18 @@ def test_the_floor_is_hops_times_the_flag_latency_of_the_same_gpus() -> None:
     assert case.of(machine, nccl(machine), shm, []).floor_s is None
 
 
+def test_the_floor_of_shared_memory_is_a_flag_through_host_memory() -> None:
+    through = {
+        way: Result("peer/flag", "peer_flag_latency", 8, gpus=(0, 1), latency_s=t, p2p=way)
+        for way, t in ((True, 1e-6), (False, 2e-6))
+    }
+    machine = m.below_root_ports(2)
+    for name, hop in (("SHM", 2e-6), ("P2P", 1e-6)):
+        edges = (f"r0>r1 {name}/x", f"r1>r0 {name}/x")
+        seen = Samples((1e-3,), "cuda-event", "nccl", transport=Transport(name=name, algorithm="Ring", edges=edges))
+        assert case.of(machine, nccl(machine), seen, list(through.values())).floor_s == pytest.approx(2 * hop)
+
+
 @pytest.mark.parametrize(
     ("vendor", "kind"), [("AuthenticAMD", "P2P over PCIe"), ("GenuineIntel", "shared host memory")]
 )

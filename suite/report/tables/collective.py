@@ -1,4 +1,4 @@
-"""Collectives: one table for each operation, backend, world size and transport; one row a message size."""
+"""Collectives: one table for each operation, backend, world size, transport and so on; one row a message size."""
 
 from __future__ import annotations
 
@@ -28,20 +28,30 @@ def tables(title: str, results: Sequence[Result], most: int | None = None) -> li
 
 
 def configurations(results: Sequence[Result]) -> list[list[Result]]:
-    """The results of each operation, backend, world size, transport and graph use, ascending by size."""
+    """The results that differ in nothing but the size, ascending by it."""
     found: dict[tuple[object, ...], list[Result]] = {}
     for r in results:
-        found.setdefault((r.operation, r.backend, r.world_size, r.transport, r.graph), []).append(r)
+        how = (r.transport, r.graph, r.dtype, r.in_place, r.tuning, r.ranks_placed, r.ranks_as)
+        found.setdefault((r.operation, r.backend, r.world_size, *how), []).append(r)
     return [sorted(row, key=lambda r: r.bytes) for row in found.values()]
 
 
 def name(result: Result) -> str:
-    """'allreduce, nccl, 8 ranks, shm' in words."""
-    parts = [words.operation(result.operation), result.backend or "", f"{result.world_size} ranks"]
+    """'allreduce, nccl, 8 ranks, transport shm' in words; of dtype and buffers only what is not usual."""
+    ranks = f"{result.world_size} ranks" + (" as threads" if result.ranks_as == "threads" else "")
+    parts = [words.operation(result.operation), result.backend or "", ranks]
     if result.transport:
         parts.append(f"transport {result.transport}")
     if result.graph:
         parts.append("CUDA graph")
+    if result.dtype not in (None, "float32"):
+        parts.append(result.dtype or "")
+    if result.in_place is False:
+        parts.append("out of place")
+    if result.ranks_placed:
+        parts.append(f"ranks {result.ranks_placed}")
+    if result.tuning:
+        parts.append(result.tuning)
     return ", ".join(part for part in parts if part)
 
 
