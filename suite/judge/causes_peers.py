@@ -56,6 +56,15 @@ PEERS: tuple[Cause, ...] = (
         "NCCL_DEBUG=INFO's lines 'via': SHM between these GPUs, and allreduce no slower than with P2P forced.",
     ),
     Cause(
+        "driver_staging",
+        "PASS",
+        "copies that the driver stages through host memory are below what the path carries, as they are everywhere",
+        "{who}: staged by the driver, {measured} is {percent} of the {limit} that {path} can carry.",
+        "Nothing: it is the driver's way of copying without P2P, not the path. Staging of one's own in double-buffered "
+        "chunks can be faster: see the cases of host_staging.",
+        "The staging cases of the same two GPUs.",
+    ),
+    Cause(
         "transport_unexpected",
         "WARN",
         "NCCL took another transport than was asked for, or none of the peer paths that this machine has",

@@ -72,6 +72,16 @@ def nvlink_slow(view: View) -> Verdict | None:
     return say("nvlink_slow", *levels.spread_note(view), binding=binding, **levels.words(view))
 
 
+def staged_by_driver(view: View) -> Verdict | None:
+    """P2P off: the driver's own staging uses part of a path in order; far less than that is the path's fault."""
+    result, limits = view.result, view.result.limits
+    if result.p2p is not False or len(set(result.gpus)) < 2 or limits is None or not limits.now or not result.bandwidth:
+        return None
+    if levels.level(view) == "ok" or result.bandwidth < view.thresholds.driver_staging * limits.now:
+        return None
+    return say("driver_staging", *levels.spread_note(view), binding=limits.binding, **levels.words(view))
+
+
 def slower_than_staging(view: View) -> Verdict | None:
     """A peer copy beside the same copy staged through host memory: a fault within one switch or host bridge only."""
     result = view.result

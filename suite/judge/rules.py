@@ -57,6 +57,7 @@ PEER: tuple[Rule, ...] = (
     peers.slower_than_staging,
     peers.same_gpu,
     levels.unknown_limit,
+    peers.staged_by_driver,
     levels.depends_on_mps,
     levels.doubtful,
     levels.slow,

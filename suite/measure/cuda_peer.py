@@ -53,6 +53,7 @@ def measured(session: Session, plan: Plan, rank: Rank) -> Answer:
     flows = [Flow.between(session, plan, devices, edge) for edge in edges(plan)]
     with peer_access(session, access(plan, flows), plan.p2p) as direct:
         said = (*notes, *_path_note(plan, direct))
+        plan = plan if direct else replace(plan, p2p=False)
         if plan.engine == "sm" and not direct:
             raise Unavailable("SM copies between GPUs need peer access, and this case runs without it")
         if plan.operation == "peer_pattern":
@@ -81,8 +82,10 @@ class Flow:
         return cls(name, source, target, other if plan.operation == "peer_read" else one, Pattern(plan.bytes))
 
     def work(self, session: Session, plan: Plan, stream: int) -> Work:
-        """Its copies on a stream of the GPU that runs it."""
-        return Work(self.by, stream, copier(session, plan, self, stream))
+        """Its copies on a stream of the GPU that runs it. Those that the driver stages are never held by the gate: it
+        cuts a copy into chunks, and from some tens of MiB on its launch waits for the first of them to be done."""
+        staged = plan.p2p is False and self.source.device is not self.target.device
+        return Work(self.by, stream, copier(session, plan, self, stream), gated=not staged)
 
 
 def copier(session: Session, plan: Plan, flow: Flow, stream: int) -> Callable[[], None]:

@@ -321,6 +321,13 @@ def test_acs_redirect_on_a_slow_peer_path_is_named_with_its_ports() -> None:
     assert "0000:12:00.0" in verdict.evidence[0]
 
 
+@pytest.mark.parametrize(("rate", "status"), [(35.7, "PASS"), (15.0, "FAIL")])
+def test_the_drivers_own_staging_fills_part_of_a_path_that_is_in_order(rate: float, status: str) -> None:
+    verdict = last(PCIE, result("peer_write", rate, gpus=(0, 1), p2p=False, limits=limits(57.6)))
+    assert verdict.status == status
+    assert (verdict.cause == "driver_staging") == (status == "PASS")
+
+
 def test_shared_memory_where_all_pairs_have_p2p_is_unexpected() -> None:
     given: dict[str, Any] = {"backend": "nccl", "world_size": 8, "gpus": tuple(range(8)), "bytes": 256 * MIB}
     taken = result("allreduce", 300.0, transport_taken=Transport("SHM/direct"), limits=limits(400.0), **given)

@@ -133,6 +133,16 @@ def test_sm_copies_go_through_the_kernel_on_the_device_that_runs_them() -> None:
         measured(session, plan("peer_read", gpus=2, p2p=False, engine="sm"))
 
 
+@pytest.mark.parametrize(("p2p", "gated"), [(True, True), (False, False)])
+def test_copies_that_the_driver_stages_never_wait_behind_the_gate(p2p: bool, gated: bool) -> None:
+    session, api = fake_session(2)
+    before = api.names().count("launch gate")
+    answer = measured(session, plan("peer_write", gpus=2, p2p=p2p))
+    assert answer.verified is True
+    assert (api.names().count("launch gate") > before) == gated
+    assert any("without holding the stream" in note for note in answer.notes) != gated
+
+
 @pytest.mark.parametrize(
     ("name", "edges"),
     [
