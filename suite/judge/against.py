@@ -8,7 +8,7 @@ from dataclasses import replace
 from suite.judge.thresholds import DEFAULT, Thresholds
 from suite.judge.view import View, say
 from suite.records.comparison import Change, Reference
-from suite.records.machine import LinkState, Machine
+from suite.records.machine import Gpu, LinkState, Machine
 from suite.records.run import Result, Verdict
 from suite.units import format_bandwidth, format_percent, format_seconds
 
@@ -63,9 +63,17 @@ def _same(view: View, reference: Reference) -> bool:
 
 
 def _busy(view: View) -> str:
-    busy = [g for i in view.result.gpus if (g := view.machine.gpu(i)) and (g.utilization or 0) > view.thresholds.busy]
-    told = (f"GPU{g.index} was {format_percent(g.utilization)} busy with another program" for g in busy)
-    return f"; busy GPU: {', '.join(told)} when the run began" if busy else ""
+    """Copies alone may not count as utilisation: a program that is there at all is named too."""
+    gpus = [gpu for index in view.result.gpus if (gpu := view.machine.gpu(index))]
+    used = [f"GPU{g.index} was {format_percent(g.utilization)} busy" for g in gpus if _is_busy(view, g)]
+    if used:
+        return f"; busy GPU: {', '.join(used)} with another program when the run began"
+    shared = [f"GPU{g.index}" for g in gpus if g.processes]
+    return f"; perhaps a busy GPU: another program was on {', '.join(shared)} when the run began" if shared else ""
+
+
+def _is_busy(view: View, gpu: Gpu) -> bool:
+    return (gpu.utilization or 0.0) > view.thresholds.busy
 
 
 def _before(reference: Reference) -> tuple[str, ...]:

@@ -164,7 +164,7 @@ def _numbers(change: Change) -> str:
 def _conclusion(group: Sequence[Change], comparison: Comparison) -> str:
     calls = {change.call for change in group}
     if calls == {"worse"}:
-        named = {f"GPU{gpu} " for change in group for gpu in change.gpus}
+        named = {f" GPU{gpu} " for change in group for gpu in change.gpus}
         busy = [sentence for sentence in comparison.busy if any(name in sentence for name in named)]
         return "; ".join(["worse", *busy])
     if len(calls) > 1:

@@ -44,7 +44,7 @@ def compare(
         missing=missing,
         forced=reasons,
         notes=tuple(_notes(before, after)),
-        busy=compare_machine.busy((*after, *again)),
+        busy=compare_machine.busy(before, (*after, *again)),
     )
 
 

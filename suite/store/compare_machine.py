@@ -40,17 +40,24 @@ def differences(before: Sequence[Run], after: Sequence[Run]) -> tuple[Difference
     return tuple(sorted((d for d in found if not _goes_with(d, alone)), key=_order))
 
 
-def busy(runs: Sequence[Run]) -> tuple[str, ...]:
-    """GPUs that another program used when a run began, in sentences; each GPU once, at its busiest."""
-    most: dict[int, float] = {}
-    for run in runs:
-        for gpu in run.machine.gpus:
-            if (gpu.utilization or 0.0) > BUSY:
-                most[gpu.index] = max(most.get(gpu.index, 0.0), gpu.utilization or 0.0)
-    return tuple(
-        f"busy GPU: GPU{index} was {share * 100:.0f} % busy with another program when the run began"
-        for index, share in sorted(most.items())
-    )
+def busy(before: Sequence[Run], after: Sequence[Run]) -> tuple[str, ...]:
+    """GPUs that another program used when a run after began, a clause each. Copies alone may not count as utilisation
+    (NVML counts the time in which kernels run): a program that was not there before is named too."""
+    indices = sorted(_indices(after))
+    found = ((index, _most(after, index, "utilization"), _most(after, index, "processes")) for index in indices)
+    said = []
+    for index, share, programs in found:
+        if share > BUSY:
+            said.append(f"busy GPU: GPU{index} was {share * 100:.0f} % busy with another program when the run began")
+        elif programs > _most(before, index, "processes"):
+            said.append(f"perhaps a busy GPU: another program was on GPU{index} when the run began")
+    return tuple(said)
+
+
+def _most(runs: Sequence[Run], index: int, name: str) -> float:
+    """The greatest value of a GPU's number over some runs; 0 where none knows it."""
+    gpus = (run.machine.gpu(index) for run in runs)
+    return max((getattr(gpu, name) or 0.0 for gpu in gpus if gpu is not None), default=0.0)
 
 
 def link_under_load(run: Run, gpu: int) -> LinkWatch | None:
@@ -127,6 +134,7 @@ def _gpu(gpu: Gpu) -> Iterator[Fact]:
         "MIG": _on(gpu.mig),
         "persistence": _on(gpu.persistence),
         "power limit": f"{gpu.power_limit_w:g} W" if gpu.power_limit_w is not None else None,
+        "other programs": gpu.processes,
         "active NVLinks": sum(1 for link in gpu.nvlinks if link.active) if gpu.nvlinks else None,
     }
     yield from (Fact(f"{name} {what}", str(value), gpu.index) for what, value in known.items() if value is not None)

@@ -36,6 +36,12 @@ def test_a_busy_gpu_is_named() -> None:
     assert "busy GPU: GPU0 was 87 % busy with another program" in verdict.evidence[0]
 
 
+def test_a_program_on_the_gpu_is_named_though_copies_count_as_idle() -> None:
+    shared = Machine(gpus=(Gpu(0, "Example GPU", utilization=0.0, processes=1),))
+    verdict = decide(PASS, COPY, shared, _reference("worse"))
+    assert "perhaps a busy GPU: another program was on GPU0 when the run began" in verdict.evidence[0]
+
+
 def test_a_fail_keeps_its_cause_and_says_how_it_was_before() -> None:
     broken = Verdict("FAIL", "downtrained_speed", ("Gen1",), advice="reseat")
     verdict = decide(broken, COPY, MACHINE, _reference("worse"))

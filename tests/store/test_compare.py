@@ -193,6 +193,18 @@ def test_a_busy_gpu_is_named() -> None:
     assert found.busy == ("busy GPU: GPU1 was 87 % busy with another program when the run began",)
 
 
+def test_a_program_that_was_not_there_before_is_named_though_copies_count_as_idle() -> None:
+    quiet, used = (
+        replace(MACHINE, gpus=(MACHINE.gpus[0], replace(MACHINE.gpus[1], utilization=0.0, processes=count)))
+        for count in (0, 1)
+    )
+    before, after = run(copy(26.0), machine=quiet), run(copy(13.0), start=1, machine=used)
+    found = compare([before], [after])
+    assert found.busy == ("perhaps a busy GPU: another program was on GPU1 when the run began",)
+    assert [str(difference) for difference in found.machine] == ["GPU1 other programs: 0 → 1"]
+    assert compare([replace(after, started="2026")], [after]).busy == ()
+
+
 def test_a_called_change_stands_only_where_it_repeats() -> None:
     before, after = [run(copy(26.0))], [run(copy(13.0), start=1)]
     assert _only(compare(before, after)).repeated is None
