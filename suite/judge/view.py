@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from operator import attrgetter
 from statistics import median, quantiles
 from typing import Any
 
@@ -78,10 +80,10 @@ class View:
 
     def alike(self, *differing: str) -> Iterator[Result]:
         """Earlier results with a trustworthy bandwidth or latency that agree in everything but the fields named."""
-        fields = [f for f in _SAME if f not in differing]
+        same = _sameness(differing)
+        own = same(self.result)
         for other in self.so_far:
-            usable = other.verified is not False and other.error is None and other.samples_s
-            if usable and all(getattr(other, f) == getattr(self.result, f) for f in fields):
+            if same(other) == own and other.verified is not False and other.error is None and other.samples_s:
                 yield other
 
     def equal_gpus(self, gpu: Gpu) -> Iterator[Gpu]:
@@ -93,6 +95,12 @@ _SAME = (
     "operation", "bytes", "gpus", "memory_node", "target_node", "engine", "memory", "chunk_bytes", "world_size",
     "transport", "graph", "backend", "p2p", "dtype", "in_place", "tuning", "ranks_placed", "ranks_as",
 )  # fmt: skip
+
+
+@cache
+def _sameness(differing: tuple[str, ...]) -> Callable[[Result], tuple[Any, ...]]:
+    """What two results must agree in. Asked of every earlier result by every rule: as fast as can be."""
+    return attrgetter(*(field for field in _SAME if field not in differing))
 
 
 def say(cause: str, *extra: str, binding: str | None = None, **words: Any) -> Verdict:
