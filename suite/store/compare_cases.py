@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
@@ -11,7 +11,7 @@ from suite.records.comparison import Call, Change, Missing, Quantity
 from suite.records.run import Result, Run
 from suite.store import compare_statistics as statistics
 from suite.store.compare_statistics import Answer
-from suite.units import MIB
+from suite.units import MIB, format_bytes
 
 # Below it a collective's start outweighs its bytes: 12 to 25 µs over PCIe, while 1 MiB takes 21 µs at 50 GB/s.
 SMALL_MESSAGE = MIB
@@ -22,7 +22,8 @@ _POSSIBLE: dict[Quantity, tuple[float, float]] = {"bandwidth": (1.0, 1e15), "lat
 @dataclass
 class Cases:
     """One case in the runs of one side. values, tails: a median and a tail a run that has them (bytes/s or seconds).
-    broken: verdict causes of runs in which it failed without samples that count. last: the newest result."""
+    broken: verdict causes of runs in which it failed without samples that count. last: the newest result. sizes: bytes
+    of what was measured. others: runs that measured something else under this name, left out."""
 
     last: Result
     quantity: Quantity
@@ -30,6 +31,8 @@ class Cases:
     tails: list[float] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     rounds: int = 1 << 30
+    sizes: set[int] = field(default_factory=set)
+    others: int = 0
 
 
 def collect(runs: Sequence[Run]) -> dict[str, Cases]:
@@ -86,7 +89,8 @@ def change(before: Cases, after: Cases, *, boot_each: bool = False) -> Change:
         return replace(base, call="same", why=f"{_words(after.broken)} on both sides")
     rounds = min(before.rounds, after.rounds)
     answer = statistics.compare(before.values, after.values, boot_each=boot_each, rounds=rounds)
-    return _answered(base, answer)
+    found = _answered(base, answer)
+    return replace(found, why="; ".join([found.why, *_caveats(before, after)]))
 
 
 def confirmed(change: Change, before: Cases, again: Cases | None) -> Change:
@@ -111,8 +115,11 @@ def better_or_worse(quantity: Quantity, answer: Answer) -> Call:
 
 def _add(known: Cases, result: Result) -> None:
     value = _value(result, known.quantity)
-    if value is not None and _same_thing(known.last, result):
+    if value is not None and not _same_thing(known.last, result):
+        known.others += 1
+    elif value is not None:
         known.values.append(value)
+        known.sizes.add(result.bytes)
         factor = statistics.tail(result.samples_s)
         known.tails.append(value / factor if known.quantity == "bandwidth" else value * factor)
         known.rounds = min(known.rounds, len(result.samples_s))
@@ -129,9 +136,20 @@ def _value(result: Result, wanted: Quantity) -> float | None:
     return value if value is not None and least <= value <= most else None
 
 
+def _caveats(before: Cases, after: Cases) -> Iterator[str]:
+    sizes = before.sizes | after.sizes
+    if len(sizes) > 1:
+        yield f"of different sizes ({', '.join(map(format_bytes, sorted(sizes)))})"
+    left_out = before.others + after.others
+    if left_out:
+        yield f"{left_out} run{'s' if left_out > 1 else ''} of another size or path left out"
+
+
 def _same_thing(one: Result, other: Result) -> bool:
-    # A failed or unavailable case may not know its size: only what both know must agree.
-    sizes = one.bytes == other.bytes or not one.bytes or not other.bytes
+    """A failed or unavailable case may not know its size: only what both know must agree. Host memory's size follows
+    from the memory that is free, past the caches: its bandwidth does not hang on it."""
+    free = "host_memory_copy" in (one.operation, other.operation)
+    sizes = one.bytes == other.bytes or not one.bytes or not other.bytes or free
     return sizes and one.operation == other.operation and one.gpus == other.gpus
 
 

@@ -112,14 +112,18 @@ def _least(before: int, after: int, boot_each: bool) -> tuple[float, str]:
 
 
 def _unsure(before: Sequence[float], least: float, found: Estimate) -> float:
-    """Up to here it is noise. Without an interval, what lies between the smallest gate and the wide one is doubtful."""
-    return least if found.low is not None else min(least, max(LEAST, SPREADS * spread(before)))
+    """Up to here it is noise. Between it and the gate a difference is doubtful: too few runs, or runs that vary so much
+    that even a large one hides in them."""
+    smallest = least if found.low is not None else max(LEAST, SPREADS * spread(before))
+    return min(least, smallest, ONE_RUN)
 
 
 def _doubt(before: Sequence[float], after: Sequence[float], found: Estimate, rounds: int, above: bool) -> str | None:
     """Why a difference cannot be called; None where it can."""
     if found.low is not None and found.high is not None:
-        return "the runs of both sides overlap, take more of them" if found.low <= 1 <= found.high else None
+        if found.low <= 1 <= found.high:
+            return "the runs of both sides overlap, take more of them"
+        return None if above else "the runs before vary too much to tell, stop other load and repeat"
     if rounds < FEW_ROUNDS:
         return f"runs of fewer than {FEW_ROUNDS} rounds, repeat with more"
     if not above:

@@ -81,6 +81,20 @@ def test_a_case_of_another_size_under_the_same_name_is_not_compared() -> None:
     assert "different things" in row.why
 
 
+def test_a_run_that_measured_another_size_is_left_out_and_said() -> None:
+    before = [run(copy(20.0, bytes=1 << 20)), run(copy(26.0), start=1)]
+    change = _only(compare(before, [run(copy(26.0), start=2)]))
+    assert (change.before, change.runs_before) == (26e9, 1)
+    assert change.why.endswith("; 1 run of another size or path left out")
+
+
+def test_host_memory_is_compared_across_the_sizes_that_free_memory_allows() -> None:
+    small, large = (copy(26.0, "host_memory/copy/node0", operation="host_memory_copy", bytes=1 << n) for n in (28, 29))
+    change = _one(small, large)
+    assert change.call == "same"
+    assert change.why.endswith("; of different sizes (256MiB, 512MiB)")
+
+
 def test_a_case_that_hangs_now_is_worse_and_one_that_no_longer_does_is_better() -> None:
     broken = _one(copy(26.0), hang())
     assert broken.call == "worse"

@@ -52,6 +52,15 @@ def test_a_noisy_baseline_widens_the_gate_to_twice_its_spread() -> None:
     assert answer.moved is None
 
 
+def test_a_large_difference_that_hides_in_noise_is_doubtful_not_no_change() -> None:
+    answer = compare((8.0, 10.0, 12.0, 9.0), [15.0, 15.1, 14.9, 15.0])
+    assert answer.gate > 0.3
+    assert answer.moved == "up"
+    hidden = compare((8.0, 10.0, 12.0, 9.0), [12.1, 12.2, 12.3, 12.2])
+    assert (hidden.moved, hidden.doubtful) == (None, True)
+    assert "vary too much" in hidden.why
+
+
 def test_runs_that_overlap_are_doubtful_not_called() -> None:
     answer = compare(FLAT, [9.0, 9.0, 9.0, 10.005])
     assert (answer.moved, answer.doubtful) == (None, True)
