@@ -66,7 +66,7 @@ def measure(plan: Plan, rank: Rank) -> Answer:
     """Verifies, times plan.rounds rounds of plan.iterations calls, verifies again. rounds 0: for NCCL's log only."""
     device = _device(plan, rank)
     if plan.ranks_as == "threads":
-        return threads.measure(plan, device)
+        return threads.measure(plan, device) if plan.rounds else threads.only_call(plan, device, LOGGED_SIZES)
     if plan.graph and device.type != "cuda":
         raise Unavailable("CUDA graphs need the nccl backend")
     if plan.rounds == 0:
@@ -287,8 +287,10 @@ def _graph(run: Callable[[], object], times: int) -> Callable[[], None]:
 
 
 def _only_call(plan: Plan, rank: Rank, device: Any) -> Answer:
-    """One call of every operation and logged size, for the log that NCCL writes meanwhile."""
-    for operation in COLLECTIVES:
+    """One call of every operation and logged size, for the log that NCCL writes meanwhile. Ranks that share a GPU make
+    the plan's own only: a call takes them milliseconds, and not everything works there."""
+    shared = bool(plan.gpus) and len(set(plan.gpus)) < plan.world_size
+    for operation in (plan.operation,) if shared else COLLECTIVES:
         for size in LOGGED_SIZES:
             called = replace(plan, operation=operation, bytes=size)
             sent = data.message(called, rank.rank, device)

@@ -6,9 +6,9 @@ Functional-only: it exercises NCCL and no link.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Barrier
 from typing import Any
 
@@ -72,6 +72,21 @@ def measure(plan: Plan, device: Any) -> Answer:
         counted="bytes of one rank's message, as nccl-tests counts them",
         notes=(NOTE,),
     )
+
+
+def only_call(plan: Plan, device: Any, sizes: Sequence[int]) -> Answer:
+    """One call of each size, for the log that NCCL writes meanwhile."""
+
+    def call(member: _Member) -> None:
+        with torch.cuda.stream(member.stream):
+            for size in sizes:
+                sent = data.message(replace(plan, bytes=size), member.rank, device)
+                buffer = torch.zeros(sent.source, dtype=sent.dtype, device=device)
+                nccl.allreduce(buffer, buffer, plan.dtype, member.communicator, member.stream)
+            member.stream.synchronize()
+
+    _on_all(call, _members)
+    return Answer(engine="nccl")
 
 
 def _on_all(function: Callable[[Any], Any], each: Any) -> list[Any]:

@@ -58,7 +58,7 @@ class WorkerEngine:
         try:
             if plan.watch and self._watcher is not None and plan.addresses:
                 return self._watched(plan, self._watcher)
-            if plan.backend != "nccl" or plan.ranks_as == "threads":
+            if plan.backend != "nccl":
                 return merge.samples(plan, self._pool_for(plan).call(plan))
             said = self._said(plan)
             measured = merge.samples(plan, self._pool_for(plan).call(plan))

@@ -313,9 +313,11 @@ def test_an_nccl_error_is_what_nccl_itself_said(engine_with: Make) -> None:
 
 
 def test_ranks_as_threads_are_one_worker(engine_with: Make) -> None:
-    engine = engine_with(allreduce="tells_its_pid")
+    engine = engine_with(allreduce="writes_a_log_as_nccl_does")
     threads = plan("allreduce", backend="nccl", gpus=(0, 0), world_size=2, ranks_as="threads")
-    assert len(engine.measure(threads).notes) == 1
+    samples = engine.measure(threads)
+    assert samples.transport is not None
+    assert samples.transport.algorithm == "Ring"
     assert len(workers()) == 1
 
 
