@@ -9,7 +9,7 @@ NEUTRAL: tuple[Cause, ...] = (
     Cause(
         "correct",
         "PASS",
-        "the values are right, and there is no honest limit to compare with (gloo over loopback)",
+        "the values are right, and there is no honest limit to compare with (gloo, or NCCL's network within one host)",
         "{measured}, values right; this path has no limit to compare with.",
     ),
     Cause(

@@ -91,6 +91,15 @@ def small(view: View) -> Verdict | None:
     return copies.small_message(view) if copies.is_small(view, enough) else None
 
 
+def network_within_one_host(view: View) -> Verdict | None:
+    """Ranks of one host that were made to talk over the network: as with gloo there is no honest ceiling."""
+    result = view.result
+    limit = result.limits.now if result.limits else None
+    if result.transport != "net" or not result.gpus or limit is not None:
+        return None
+    return say("correct", *levels.spread_note(view), measured=view.measured)
+
+
 def tuned(view: View) -> Verdict | None:
     """A setting gives far more than NCCL's own choice: tuning, not hardware."""
     result = view.result

@@ -70,6 +70,7 @@ COLLECTIVE: tuple[Rule, ...] = (
     collectives.slow_message,
     collectives.small,
     collectives.tuned,
+    collectives.network_within_one_host,
     links.bound_by_link,
     levels.unknown_limit,
     levels.depends_on_mps,

@@ -109,4 +109,4 @@ def test_the_network_on_one_host_has_no_limit_and_no_fast_simulation() -> None:
     measured, verdict = over(SCENARIOS["8xpcie-switches"], "net")
     assert measured.bandwidth is not None
     assert measured.bandwidth < 12e9
-    assert verdict.cause == "limit_unknown"
+    assert (verdict.status, verdict.cause) == ("PASS", "correct")
