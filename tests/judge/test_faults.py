@@ -6,6 +6,7 @@ The list says beforehand where a fault can be seen and what it must be called. A
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -87,7 +88,9 @@ CASES: dict[str, Case] = {
 }
 
 
+@cache
 def judged(case: Case) -> Judged:
+    """Each machine runs once for both tests."""
     return run(replace(SCENARIOS[case.machine], faults=case.faults), groups=EVERYTHING)
 
 
