@@ -6,14 +6,18 @@ import os
 import socket
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+import psutil
 import pytest
 
 from suite.errors import PlanError, StoreError
 from suite.measure import launcher, plan_file
+from suite.records.case import Plan
 from suite.store import runs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -180,3 +184,53 @@ def test_cases_that_were_not_measured_keep_their_reasons(plan: str, tmp_path: Pa
     judged = bench(tmp_path, f"--allreduce-results={results}", "-rs")
     assert "it was switched off" in judged.stdout
     assert "results.jsonl does not have this case" in judged.stdout
+
+
+def test_a_stopped_rank_costs_one_case_its_deadline_and_the_job_goes_on(tmp_path: Path) -> None:
+    """Two ranks as srun starts them, on this host; the worker of rank 1 is stopped after the first case."""
+    cases = [_gloo_plan(number) for number in range(80)]
+    encoded = msgspec.json.encode({"schema": 1, "plans": cases})
+    (tmp_path / "plan.json").write_bytes(encoded)
+    results = tmp_path / "results.jsonl"
+    port = str(free_port())
+    shared = {"SLURM_NTASKS": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "GLOO_SOCKET_IFNAME": "lo"}
+    command = [
+        sys.executable,
+        "-m",
+        "suite.measure.ranks",
+        "--plan",
+        str(tmp_path / "plan.json"),
+        "--out",
+        str(results),
+    ]
+    ranks = [
+        subprocess.Popen(command, cwd=ROOT, env={**os.environ, **shared, "SLURM_PROCID": str(rank)}) for rank in (0, 1)
+    ]
+    end = time.monotonic() + TIMEOUT_S
+    while not results.exists() or results.read_bytes().count(b"\n") < 2:
+        assert time.monotonic() < end, "no case ended"
+        time.sleep(0.002)
+    stopped = psutil.Process(ranks[1].pid).children()[0]
+    stopped.suspend()
+    assert [rank.wait(timeout=TIMEOUT_S) for rank in ranks] == [1, 1]
+    lines = plan_file.read_results(results)
+    assert len(lines) == len(cases)
+    failed = [line for line in lines if line.error is not None]
+    assert [line.kind for line in failed] == ["hang"]
+    assert "rank 1 is stopped" in (failed[0].error or "") or "rank 0 is " in (failed[0].error or "")
+    assert lines[-1].samples is not None
+    assert lines[-1].samples.verified is True
+    assert not psutil.pid_exists(stopped.pid)
+
+
+def _gloo_plan(number: int) -> Plan:
+    return Plan(
+        case=f"allreduce/gloo/2ranks/{number}",
+        operation="allreduce",
+        bytes=8,
+        backend="gloo",
+        engine="gloo",
+        world_size=2,
+        deadline_s=3.0,
+        rounds=2,
+    )
