@@ -137,7 +137,7 @@ def _about(run: Run) -> Labels:
 
 
 def _case(result: Result) -> Labels:
-    return {"case": result.case, "group": result.group, "operation": result.operation}
+    return {"case": result.case, "group": result.group, "operation": str(result.operation)}
 
 
 def _gpu(result: Result) -> Labels:

@@ -45,7 +45,7 @@ def bar(fraction: float | None) -> str:
     """A fraction drawn ten wide; blank where it is not known, full from 1 on."""
     if fraction is None:
         return " " * BAR
-    full = min(BAR, max(0, round(fraction * BAR)))
+    full = round(min(1.0, max(0.0, fraction)) * BAR)
     return "█" * full + "░" * (BAR - full)
 
 

@@ -23,6 +23,7 @@ _TICK = 58.0  # least distance of two sizes along the axis
 _LINE = 16.0  # least distance of two labels
 _MOST_LABELS = 12
 _LEAST_SIZES = 3
+_LEAST, _MOST = 1e-12, 1e18  # seconds or bytes per second
 _CEILINGS = ("now", "platform", "device")
 _ALL = "all ceilings"
 
@@ -101,9 +102,14 @@ def _paths(results: Sequence[Result], value: Value) -> dict[str, list[Result]]:
     """The results of each path with a value at three sizes or more, ascending by size."""
     paths: dict[str, list[Result]] = {}
     for result in sorted(results, key=lambda r: r.bytes):
-        if result.bytes > 0 and (value(result) or 0) > 0:
+        if result.bytes > 0 and _can_be_drawn(value(result)):
             paths.setdefault(_name(result), []).append(result)
     return {name: row for name, row in paths.items() if len({r.bytes for r in row}) >= _LEAST_SIZES}
+
+
+def _can_be_drawn(value: float | None) -> bool:
+    """Whether a value has a place on a logarithmic axis that people can read; a file from elsewhere may hold any."""
+    return value is not None and _LEAST < value < _MOST
 
 
 def _point_of(result: Result, value: Value) -> tuple[int, float, Status | None, str]:
@@ -131,7 +137,7 @@ def _ceilings(results: Sequence[Result], names: Sequence[str]) -> tuple[tuple[st
     for name in names:
         for result in results:
             value = getattr(result.limits, name) if result.limits else None
-            if value:
+            if value is not None and _can_be_drawn(value):
                 named.setdefault(f"{value:.3g}", ({}, value))[0][name] = None
     lines = [(_ALL if len(names) == len(_CEILINGS) else ", ".join(names), v) for names, v in named.values()]
     return tuple(sorted(lines, key=lambda line: -line[1])[:_MOST_LABELS])

@@ -142,7 +142,7 @@ def _largest_row(axes: Sequence[_Axis], row: Sequence[Result], generations: int)
 
 def _has_sums(results: Sequence[Result]) -> bool:
     return any(
-        r.operation.endswith("both_ways") or r.operation.startswith("all_gpus") or r.operation == "peer_pattern"
+        str(r.operation).endswith("both_ways") or words.is_a(r, "all_gpus") or r.operation == "peer_pattern"
         for r in results
     )
 
@@ -191,7 +191,7 @@ def _half_peak(row: Sequence[Result]) -> Cell:
     known = [r for r in row if r.bandwidth]
     peak = max((r.bandwidth or 0.0 for r in known), default=0.0)
     below = [place for place, r in enumerate(known) if (r.bandwidth or 0.0) < peak / 2]
-    if not below:
+    if not below or below[-1] + 1 == len(known):  # none, or the largest size itself lies below
         return Cell("")
     size = known[below[-1] + 1].bytes
     return Cell(units.format_bytes(size), sort=size)

@@ -80,7 +80,7 @@ def beside(results: Sequence[Result]) -> list[Result]:
 
 def _is_pair(result: Result) -> bool:
     """A peer copy of one GPU to another, by bandwidth or by time."""
-    named = result.operation.startswith("peer_") or result.operation == "ipc_copy"
+    named = words.is_a(result, "peer_") or result.operation == "ipc_copy"
     return named and len(result.gpus) == 2 and result.operation != "peer_pattern"
 
 

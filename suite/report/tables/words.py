@@ -47,11 +47,16 @@ def operation(name: Operation) -> str:
     return _OPERATIONS.get(name) or str(name or UNKNOWN).replace("_", " ")
 
 
+def is_a(result: Result, start: str) -> bool:
+    """Whether an operation's name begins so; False where a file from elsewhere names none."""
+    return str(result.operation).startswith(start)
+
+
 def gpus(result: Result) -> str:
     """The GPUs of a case: '0', '0→1' for copies between two, '0 1 2 3' for groups; '' on the host."""
-    if result.backend is not None or result.operation.startswith("all_gpus") or result.operation == "peer_pattern":
+    if result.backend is not None or is_a(result, "all_gpus") or result.operation == "peer_pattern":
         return _ranges(result.gpus)
-    arrow = "↔" if result.operation.endswith("both_ways") else "→"
+    arrow = "↔" if str(result.operation).endswith("both_ways") else "→"
     return arrow.join(str(gpu) for gpu in result.gpus)
 
 
@@ -69,7 +74,7 @@ def number(value: int | None) -> str:
 
 def memory_node(result: Result) -> str:
     """The node of the host buffer; 'own' where every GPU of a group had one on its own node, proved."""
-    several = result.memory_node is None and result.operation.startswith("all_gpus")
+    several = result.memory_node is None and is_a(result, "all_gpus")
     if several and result.placement is not None and result.placement.proved:
         return "own"
     return number(result.memory_node)
