@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from suite import __version__
-from suite.errors import MeasureError, Unavailable
+from suite.errors import MeasureError, SuiteError, Unavailable
 from suite.judge import findings as judge_findings
 from suite.judge import rules, thresholds
 from suite.judge.against import is_worse
@@ -22,6 +22,7 @@ from suite.probe import link as probe_link
 from suite.probe import machine as probe_machine
 from suite.probe import recording
 from suite.records.case import Plan, Samples
+from suite.records.comparison import Comparison
 from suite.records.expect import NOTHING, Expectations
 from suite.records.machine import Machine
 from suite.records.run import Failure, Finding, Result, Run, Settings, Verdict
@@ -141,8 +142,17 @@ class Session:
         self._journal.end(complete)
         run = self.run(complete)
         write(self.folder, run)
-        write_page(self.folder, run)
+        write_page(self.folder, run, self._comparison(run))
         return run
+
+    def _comparison(self, run: Run) -> Comparison | None:
+        """The run beside its baseline; None without one, or where the two cannot be compared (the plugin says why)."""
+        if self._against is None or not run.results:
+            return None
+        try:
+            return self._against.compare(run)
+        except SuiteError:  # its sentence stands in the terminal's notes; the page is worth having all the same
+            return None
 
     def _checked(self, plan: Plan) -> Result:
         samples, failure, why = self._measure(plan)
@@ -179,10 +189,11 @@ def write(folder: Path, run: Run) -> None:
     files.write_atomic(folder / "report.md", text.encode())
 
 
-def write_page(folder: Path, run: Run) -> None:
-    """report.html of a run. It takes longer than the rest, so it is written once, at the end."""
+def write_page(folder: Path, run: Run, comparison: Comparison | None = None) -> None:
+    """report.html of a run, with before and after where it was compared. It takes longer than the rest, so it is
+    written once, at the end."""
     from suite.report import html  # brings jinja2, which nothing before the end needs
 
     found = judge_findings.findings(run)
-    page = html.render(run, found, judge_findings.headline(run, found))
+    page = html.render(run, found, judge_findings.headline(run, found), comparison)
     files.write_atomic(folder / "report.html", page.encode())

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from suite.records.comparison import Call, Change, Comparison, Difference, Side
 from suite.records.machine import Gpu, LinkState, Machine
 from suite.records.run import Run
 from suite.report import html
@@ -210,6 +211,36 @@ def test_2000_results_of_16_gpus_stay_below_5_mb() -> None:
     run = samples.large()
     assert len(run.results) > 2000
     assert len(_page(run).encode()) < 5_000_000
+
+
+def _compared(*changes: Change) -> str:
+    sides = Side("baseline spring", 3, simulated=True), Side("this run", 1, simulated=True)
+    machine = (Difference("link under load", "Gen4 x16", "Gen1 x16", 1),)
+    comparison = Comparison(*sides, "worse", machine, changes)
+    return html.render(samples.incomplete(), samples.FINDINGS, samples.HEADLINE, comparison)
+
+
+def _change(case: str, before: float | None, after: float | None, call: Call) -> Change:
+    ratio = after / before if before and after else None
+    return Change(case, "host_to_device", 1 << 28, (1,), "bandwidth", call, "by 88 %", before, after, ratio)
+
+
+def test_before_and_after_are_drawn_where_a_baseline_is_given() -> None:
+    page = _compared(
+        _change("host_copy/a<b>", 27.2e9, 3.4e9, "worse"),
+        _change("host_copy/same", 27.0e9, 27.0e9, "same"),
+        _change("host_copy/broke", 27.0e9, None, "worse"),
+    )
+    assert Outline(page).open == []
+    words = _words(page)
+    assert words.index("Findings") < words.index("Before and after") < words.index("All results")
+    assert "link under load: Gen4 x16 → Gen1 x16" in words
+    assert "27.2 GB/s → 3.40 GB/s, worse" in words
+    assert (
+        page.count('class="before"') == 1
+    )  # what has no number on both sides, or did not change, is in the tables alone
+    assert words.count("SIMULATED") == 1
+    assert "Before and after" not in _words(_page(samples.incomplete()))
 
 
 PROBE = """

@@ -10,9 +10,10 @@ from importlib import resources
 import jinja2
 from markupsafe import Markup
 
+from suite.records.comparison import Comparison
 from suite.records.run import Finding, Result, Run
 from suite.report import banner, style
-from suite.report.html import curves, machine, narrow
+from suite.report.html import changes, curves, machine, narrow
 from suite.report.merge import healthy_rows
 from suite.report.tables import groups, raw, words
 from suite.report.tables import machine as machine_tables
@@ -23,8 +24,8 @@ _SHADES = 9
 _LEAST_OF = 4  # columns that give way first on a narrow page, by Column.drop
 
 
-def render(run: Run, findings: Sequence[Finding], headline: str) -> str:
-    """The page. Needs jinja2 (imported with this module only)."""
+def render(run: Run, findings: Sequence[Finding], headline: str, comparison: Comparison | None = None) -> str:
+    """The page. comparison: with the baseline that was given. Needs jinja2 (imported with this module only)."""
     css, script = _own("page.css"), _own("page.js")
     return _template().render(
         run=run,
@@ -34,6 +35,7 @@ def render(run: Run, findings: Sequence[Finding], headline: str) -> str:
         status=worst([*(f.status for f in findings), *(words.status(r) for r in run.results)]),
         wrong=[finding for finding in findings if finding.status != "PASS"],
         known=[finding for finding in findings if finding.status == "PASS"],
+        compared=changes.section(comparison) if comparison else None,
         counts=_counts(run.results),
         pictures=[picture for picture in (machine.draw(run), narrow.draw(run)) if picture],
         facts=machine_tables.machine(run.machine),
