@@ -99,8 +99,10 @@ def _left_out(state: State) -> list[str]:
     count = state.lists.left_out if state.lists else 0
     if not count:
         return []
-    cases = "1 case fails" if count == 1 else f"{count} cases fail"
-    return [f"{cases} by their verdict: -rf lists them, -v says each one's evidence and next step"]
+    cases, them = (
+        ("1 case fails by its verdict", "it") if count == 1 else (f"{count} cases fail by their verdict", "them")
+    )
+    return [f"{cases}: -rf lists {them}, -v says the evidence and the next step of each"]
 
 
 @contextmanager

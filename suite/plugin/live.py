@@ -28,6 +28,7 @@ class Live:
         # A terminal with -v has a line a case already.
         self._line = self._terminal and config.get_verbosity() == 0
         self._state = state
+        self._last: str | None = None
         self._pace = Pace([collect.group_of(item) for item in cases])
         self._names = {item.nodeid: collect.case_of(item) for item in cases}
 
@@ -55,9 +56,18 @@ class Live:
         finally:
             group = collect.group_of(item)
             self._pace.end(group, time.monotonic() - started)
-            ended = nextitem is None or collect.group_of(nextitem) != group
-            if ended and not self._quiet and not self._terminal:
+            ended = nextitem is not None and collect.group_of(nextitem) != group
+            self._last = group
+            if ended:
                 self._table(group)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Outermost: the last group's table comes after the reporter's last percentage."""
+        result = yield
+        if self._last is not None:
+            self._table(self._last)
+        return result
 
     def _draw(self, text: str) -> None:
         """Writes behind the reporter's letters and puts the cursor back (DEC save and restore cursor, erase line)."""
@@ -70,7 +80,7 @@ class Live:
     def _table(self, group: str) -> None:
         from suite.report import text
 
-        if self._state.session is None:
+        if self._state.session is None or self._quiet or self._terminal:
             return
         self._reporter.ensure_newline()
         shown = text.group(

@@ -65,7 +65,7 @@ def test_a_failed_case_keeps_its_sample_and_says_so(memory: Bench) -> None:
 
 def test_wrong_bytes_leave_no_sample_and_no_bandwidth(memory: Bench) -> None:
     memory.answers[SLOW] = samples(verified=False, wrong="3 of 4096 words differ")
-    result = memory.run("--benchmark-json=out.json")
+    result = memory.run("--benchmark-json=out.json", "-v")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*wrong bytes (3 of 4096 words differ)*"])
     assert list(memory.json()) == [FAST]
@@ -74,7 +74,7 @@ def test_wrong_bytes_leave_no_sample_and_no_bandwidth(memory: Bench) -> None:
 
 def test_a_hang_is_a_fail_without_a_warning_of_an_unused_fixture(memory: Bench) -> None:
     memory.answers[SLOW] = MeasureError("hang", "no answer within 5 s from rank 1", ("", "in barrier"))
-    result = memory.run("--benchmark-json=out.json", "-W", "error")
+    result = memory.run("--benchmark-json=out.json", "-W", "error", "-v")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*no answer within 5 s from rank 1*", "*rank 1 last said: in barrier*"])
     assert list(memory.json()) == [FAST]

@@ -6,6 +6,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from importlib import resources
+from math import isfinite
 
 import jinja2
 from markupsafe import Markup
@@ -123,4 +124,6 @@ def _shades(table: Table) -> dict[int, int]:
 
 
 def _shade(cell: Cell, most: float) -> int:
-    return round(_SHADES * (cell.sort or 0.0) / most) if most else 0
+    """0 too where a clock gave what is no number: the page is made all the same."""
+    share = (cell.sort or 0.0) / most if most else 0.0
+    return round(_SHADES * share) if isfinite(share) else 0
