@@ -176,11 +176,12 @@ def _collective(machine: Machine, settings: Settings, given: dict[str, Any]) -> 
     found = axes.gpus(machine, settings)
     chosen = () if settings.several_hosts else _spread(found, given["world_size"])
     shared = bool(chosen) and len(set(chosen)) < given["world_size"]
+    turns = shared and given.get("ranks_as") != "threads"
     set_by_name = TRANSPORTS[given.get("transport") or "default"] + TUNINGS.get(given.get("tuning") or "", ())
     return {
         "engine": "nccl",
-        "iterations": nccl_iterations(given["bytes"], shared),
-        "warmup": 5 if shared else nccl_warmup(given["bytes"]),
+        "iterations": nccl_iterations(given["bytes"], turns),
+        "warmup": 5 if turns else nccl_warmup(given["bytes"]),
         "gpus": chosen,
         "variables": set_by_name + (SHARED_GPU if shared else ()),
         "rank_cpus": rank_cpus(machine, chosen, given.get("ranks_placed")),
@@ -193,10 +194,10 @@ def _spread(found: Sequence[Gpu], ranks: int) -> tuple[int, ...]:
     return tuple(found[rank // each].index for rank in range(ranks)) if found else ()
 
 
-def nccl_iterations(size: int, shared: bool = False) -> int:
+def nccl_iterations(size: int, turns: bool = False) -> int:
     """Calls in one sample: 20 as nccl-tests makes, more of small messages, so that the way into and out of a row of
-    calls is a small part of it. Ranks that share a GPU take turns of milliseconds."""
-    if shared:
+    calls is a small part of it. turns: processes that share a GPU, milliseconds each."""
+    if turns:
         return 5
     return 100 if size <= MIB else 20
 

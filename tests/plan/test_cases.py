@@ -114,6 +114,9 @@ def test_ranks_that_share_a_gpu_ask_nccl_for_it() -> None:
     assert made.gpus == (0, 0)
     assert ("NCCL_MULTI_RANK_GPU_ENABLE", "1") in made.variables
     assert made.processes == 1
+    assert made.iterations == 100
+    taking_turns = plan("allreduce", two_nodes(gpus=1), backend="nccl", world_size=2, bytes=8)
+    assert (taking_turns.processes, taking_turns.iterations) == (2, 5)
 
 
 def test_ranks_on_several_hosts_find_their_gpus_there() -> None:
