@@ -84,9 +84,9 @@ def _of(title: str, results: Sequence[Result], value: Value, shown: Words, ceili
 
 
 def _title(group: str, operation: Operation, backend: str | None) -> str:
-    """'Host copies: both ways'; a group that is named like its operation is named once."""
-    name = groups.title(group)
-    parts = [name if name.lower() == words.operation(operation) else f"{name}: {words.operation(operation)}", backend]
+    """'Host copies: both ways'; a collective says what it is by itself: 'All gather, nccl'."""
+    what = words.operation(operation)
+    parts = [what[:1].upper() + what[1:] if operation in COLLECTIVES else f"{groups.title(group)}: {what}", backend]
     return ", ".join(part for part in parts if part)
 
 

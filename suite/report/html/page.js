@@ -29,5 +29,5 @@ for (const table of document.querySelectorAll("table.sortable")) {
     head.replaceChildren(button);
   });
 }
-// A printed page shows everything.
-addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => (part.open = true)));
+// A printed page shows where each finding was seen. All results stay folded unless the reader opens them: many pages.
+addEventListener("beforeprint", () => document.querySelectorAll(".findings details").forEach((part) => (part.open = true)));

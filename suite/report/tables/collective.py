@@ -22,9 +22,9 @@ _COLUMNS = (
 MOST_ROWS = 14
 
 
-def tables(title: str, results: Sequence[Result], most: int | None = None) -> list[Table]:
+def tables(results: Sequence[Result], most: int | None = None) -> list[Table]:
     """A table for each configuration, GB/s. most: rows at most; the rest is named in a note."""
-    return [_table(title, found, most) for found in configurations(results)]
+    return [_table(found, most) for found in configurations(results)]
 
 
 def configurations(results: Sequence[Result]) -> list[list[Result]]:
@@ -72,13 +72,13 @@ def taken(results: Sequence[Result]) -> str | None:
     return f"taken: {told}" if told else None
 
 
-def _table(title: str, results: Sequence[Result], most: int | None) -> Table:
+def _table(results: Sequence[Result], most: int | None) -> Table:
     shown = _thinned(results, most)
     notes = [note for note in (taken(results),) if note]
     if len(shown) < len(results):
         notes.append(f"{len(shown)} of {len(results)} sizes shown; `lanecheck report --format csv` has all")
     heading = name(results[0])
-    heading = heading.capitalize() if results[0].operation == title.lower() else f"{title}: {heading}"
+    heading = heading[:1].upper() + heading[1:]
     return Table(f"{heading}, GB/s", _COLUMNS, tuple(_row(r) for r in shown), tuple(notes))
 
 

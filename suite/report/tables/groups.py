@@ -60,7 +60,7 @@ def _tables(run: Run, name: str, *, brief: bool) -> list[Table]:
         made = matrix.peers(heading, [*others, *refused])
         others = matrix.beside(others) if brief else others
     made += copies.tables(heading, others)
-    return made + collective.tables(heading, gathered, collective.MOST_ROWS if brief else None)
+    return made + collective.tables(gathered, collective.MOST_ROWS if brief else None)
 
 
 def absent(run: Run, name: str) -> list[str]:
