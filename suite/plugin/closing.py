@@ -67,7 +67,7 @@ def summarise(reporter: pytest.TerminalReporter, config: pytest.Config, state: S
     found = state.session.findings()
     headline = findings.headline(run, found)
     writer = config.get_terminal_writer()
-    reporter.section("lanecheck SIMULATED" if run.simulated else "lanecheck")
+    reporter.section("lanecheck")
     if config.get_verbosity() < -1:
         reporter.write_line(headline)
     else:
