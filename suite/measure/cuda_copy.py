@@ -162,10 +162,10 @@ def _in_one_kernel(session: Session, plan: Plan, device: Device, ways: Ways) -> 
     inward, outward = ways
     read, written = (reachable_by_kernels(device, way.host, plan.bytes) for way in ways)
     into, back = (inward.device.address, read), (written, outward.device.address)
-    blocks, stream = device.multiprocessors, device.streams[0]
+    stream = device.streams[0]
 
     def queue() -> None:
-        cuda_kernels.copy16_both(session.runtime, into, back, plan.bytes, blocks, stream)
+        cuda_kernels.copy16_both(session.runtime, into, back, plan.bytes, stream)
 
     samples, load = cuda_timing.rounds(session.devices, plan, Work(device, stream, queue))
     return samples, samples, load

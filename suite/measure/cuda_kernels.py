@@ -7,6 +7,7 @@ import numpy as np
 from suite.measure.cuda_runtime import Runtime
 
 THREADS = 512
+BOTH_THREADS = 1024
 
 
 def load(runtime: Runtime, scratch: int, stream: int) -> None:
@@ -14,7 +15,7 @@ def load(runtime: Runtime, scratch: int, stream: int) -> None:
     the gate for ever. scratch: 16 zeroed bytes that the device can write; waits for the stream."""
     gate(runtime, scratch, scratch + 4, 0.0, stream)
     copy16(runtime, scratch, scratch, 0, 1, stream)
-    copy16_both(runtime, (scratch, scratch), (scratch, scratch), 0, 1, stream)
+    copy16_both(runtime, (scratch, scratch), (scratch, scratch), 0, stream)
     chase(runtime, scratch, 0, 0, 1, scratch + 8, stream)
     ping_pong(runtime, scratch, scratch, 0, False, 0.0, scratch + 4, stream)
     runtime.synchronize(stream)
@@ -36,14 +37,12 @@ def copy16(runtime: Runtime, target: int, source: int, nbytes: int, blocks: int,
     runtime.launch("copy16", needed, THREADS, (np.uint64(target), np.uint64(source), np.uint64(words)), stream)
 
 
-def copy16_both(
-    runtime: Runtime, way: tuple[int, int], back: tuple[int, int], nbytes: int, blocks: int, stream: int
-) -> None:
+def copy16_both(runtime: Runtime, way: tuple[int, int], back: tuple[int, int], nbytes: int, stream: int) -> None:
     """Copies nbytes (a multiple of 16) each way at once. way, back: (target, source) as the device sees them."""
     words = nbytes // 16
-    needed = max(1, min(blocks, -(-words // (THREADS // 2))))
+    blocks = max(1, -(-words // (BOTH_THREADS // 2)))
     arguments = tuple(np.uint64(a) for a in (*way, *back, words))
-    runtime.launch("copy16_both", needed, THREADS, arguments, stream)
+    runtime.launch("copy16_both", blocks, BOTH_THREADS, arguments, stream)
 
 
 def chase(runtime: Runtime, start: int, loads: int, chosen: int, blocks: int, last: int, stream: int) -> None:

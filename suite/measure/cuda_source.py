@@ -43,14 +43,16 @@ extern "C" __global__ void copy16(uint4* target, const uint4* source, unsigned l
 }
 
 // Copies n 16-byte words each way at once: the even warps of every block one way, the odd ones the other. One kernel,
-// since two share the multiprocessors unevenly or run one after the other. blockDim.x: a multiple of 64.
+// since two share the multiprocessors unevenly or run one after the other; one word a thread, since the two directions
+// then stay in step to the end (on an H200 42.0 GB/s each way, 41.3 to 41.7 with loops). blockDim.x: a multiple of 64.
 extern "C" __global__ void copy16_both(uint4* target, const uint4* source, uint4* back_target,
                                        const uint4* back_source, unsigned long long n) {
-    const unsigned warp = threadIdx.x / 32, half = blockDim.x / 2;
-    const unsigned long long first = (unsigned long long)blockIdx.x * half + warp / 2 * 32 + threadIdx.x % 32;
-    const unsigned long long stride = (unsigned long long)gridDim.x * half;
-    const bool back = warp % 2;
-    copy_words(back ? back_target : target, back ? back_source : source, first, stride, n);
+    const unsigned warp = threadIdx.x / 32;
+    const unsigned long long i =
+        (unsigned long long)blockIdx.x * (blockDim.x / 2) + warp / 2 * 32 + threadIdx.x % 32;
+    if (i >= n) return;
+    if (warp % 2) __stcg(back_target + i, __ldcg(back_source + i));
+    else __stcg(target + i, __ldcg(source + i));
 }
 
 // Follows `loads` dependent pointers from one thread of block `chosen`; the other blocks only take their SMs.
