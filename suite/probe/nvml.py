@@ -38,6 +38,8 @@ P2P_STATUS = {0: "OK", 1: "CNS", 2: "GNS", 3: "TNS", 4: "DR", 5: "NS", 6: "U"}
 TOPOLOGY: dict[int, Topology] = {0: "SELF", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 _VIRTUALIZATION = {0: "none", 1: "passthrough", 2: "vgpu", 3: "host_vgpu", 4: "host_vsga"}
 _COMPUTE_MODE = {0: "default", 2: "prohibited", 3: "exclusive_process"}
+# nvml.h: nvmlNvlinkVersion_t counts its members (2.2 and 3.1 among them): 6 is NVLink 4.
+_NVLINK_VERSION = {1: 1, 2: 2, 3: 2, 4: 3, 5: 3, 6: 4, 7: 5}
 _REMOTE: dict[int, Literal["gpu", "switch", "cpu"]] = {0: "gpu", 1: "cpu", 2: "switch"}
 # nvml.h: nvmlClocksEventReason*.
 _THROTTLE = {
@@ -269,7 +271,7 @@ def _nvlinks(nvml: Nvml, handle: object) -> Iterator[NvLink]:
         yield NvLink(
             index=index,
             active=bool(active),
-            version=nvml.number("DeviceGetNvLinkVersion", handle, index),
+            version=_NVLINK_VERSION.get(_or(nvml.number("DeviceGetNvLinkVersion", handle, index), 0)),
             remote=_REMOTE.get(_or(kind, -1)),
             remote_address=normal_address(_text(getattr(remote, "busId", None))),
             rate=_nvlink_rate(nvml, handle, index),

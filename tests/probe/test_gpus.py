@@ -84,7 +84,7 @@ def test_nvlinks_have_rates_remotes_and_count_between_gpus() -> None:
         "DeviceGetNvLinkState": lambda _, i: 1 if i < 4 else (_ for _ in ()).throw(FakeNvml.NVMLError(3)),
         "DeviceGetNvLinkRemoteDeviceType": 0,
         "DeviceGetNvLinkRemotePciInfo": lambda h, _: SimpleNamespace(busId=f"00000000:0{2 - h}:00.0"),
-        "DeviceGetNvLinkVersion": 4,
+        "DeviceGetNvLinkVersion": 6,  # NVML_NVLINK_VERSION_4_0
         "DeviceGetFieldValues": fields,
     }
     one, two = answers(two_gpus(**said)).gpus
