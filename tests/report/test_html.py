@@ -291,3 +291,10 @@ def test_a_browser_opens_it_without_error_sorts_a_table_and_fetches_nothing(tmp_
     assert found["down"] == sorted(found["up"], reverse=True)  # type: ignore[call-overload]
     assert found["aria"] == "descending"
     assert found["wide"] == found["page"]  # the page itself never scrolls sideways
+
+
+def test_collectives_that_differ_in_more_than_the_size_are_curves_of_their_own() -> None:
+    usual = samples.gloo(2)
+    other = [replace(result, in_place=False, case=f"{result.case}/out") for result in usual]
+    bandwidth, _latency = curves.charts(replace(samples.sound(), results=(*usual, *other)))
+    assert [name.partition(":")[0] for name in bandwidth.named] == ["✓ 2 ranks", "✓ 2 ranks, out of place"]

@@ -12,7 +12,7 @@ from suite import units
 from suite.records.case import COLLECTIVES, LATENCIES, Operation
 from suite.records.run import Result, Run, Status
 from suite.report.html import svg
-from suite.report.tables import groups, words
+from suite.report.tables import collective, groups, words
 from suite.report.tables.model import worst
 
 Value = Callable[[Result], float | None]
@@ -119,15 +119,14 @@ def _point_of(result: Result, value: Value) -> tuple[int, float, Status | None, 
 def _name(result: Result) -> str:
     """What tells this path apart from the others of its operation."""
     if result.backend is not None:
-        parts = [f"{result.world_size} ranks", result.transport, "graph" if result.graph else None]
-    else:
-        parts = [
-            f"GPU {words.gpus(result)}" if result.gpus else None,
-            f"node {result.memory_node}" if result.memory_node is not None else None,
-            words.how(result),
-            result.transport,
-            f"chunks of {units.format_bytes(result.chunk_bytes)}" if result.chunk_bytes else None,
-        ]
+        return collective.configuration(result)
+    parts = [
+        f"GPU {words.gpus(result)}" if result.gpus else None,
+        f"node {result.memory_node}" if result.memory_node is not None else None,
+        words.how(result),
+        result.transport,
+        f"chunks of {units.format_bytes(result.chunk_bytes)}" if result.chunk_bytes else None,
+    ]
     return ", ".join(part for part in parts if part)
 
 

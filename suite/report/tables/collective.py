@@ -37,21 +37,23 @@ def configurations(results: Sequence[Result]) -> list[list[Result]]:
 
 
 def name(result: Result) -> str:
-    """'allreduce, nccl, 8 ranks, transport shm' in words; of dtype and buffers only what is not usual."""
-    ranks = f"{result.world_size} ranks" + (" as threads" if result.ranks_as == "threads" else "")
-    parts = [words.operation(result.operation), result.backend or "", ranks]
-    if result.transport:
-        parts.append(f"transport {result.transport}")
-    if result.graph:
-        parts.append("CUDA graph")
-    if result.dtype not in (None, "float32"):
-        parts.append(result.dtype or "")
-    if result.in_place is False:
-        parts.append("out of place")
-    if result.ranks_placed:
-        parts.append(f"ranks {result.ranks_placed}")
-    if result.tuning:
-        parts.append(result.tuning)
+    """'allreduce, nccl, 8 ranks, transport shm' in words."""
+    return ", ".join(
+        part for part in (words.operation(result.operation), result.backend, configuration(result)) if part
+    )
+
+
+def configuration(result: Result) -> str:
+    """'8 ranks, transport shm, CUDA graph': all but operation, backend and size; only what is unusual of dtype."""
+    parts = [
+        f"{result.world_size} ranks" + (" as threads" if result.ranks_as == "threads" else ""),
+        f"transport {result.transport}" if result.transport else None,
+        "CUDA graph" if result.graph else None,
+        result.dtype if result.dtype != "float32" else None,
+        "out of place" if result.in_place is False else None,
+        f"ranks {result.ranks_placed}" if result.ranks_placed else None,
+        result.tuning,
+    ]
     return ", ".join(part for part in parts if part)
 
 
