@@ -21,22 +21,7 @@ mkdir -p "$1" || exit 2
 out=$(cd "$1" && pwd)
 nvbandwidth=${2:+$(realpath "$2")}
 cd "$(dirname "$0")/.." || exit 2
-if [ -z "${PYTHON:-}" ]; then
-    if [ -x .venv/bin/python ]; then PYTHON=.venv/bin/python; else PYTHON=python3; fi
-fi
-export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
-failed=0
-
-step() {
-    name=$1
-    shift
-    began=$(date +%s)
-    "$@" >"$out/$name.txt" 2>&1
-    status=$?
-    [ "$status" -eq 0 ] || failed=1
-    tail -n "${LINES_SHOWN:-12}" "$out/$name.txt"
-    echo "== $name: ended with $status after $(($(date +%s) - began)) s, see $out/$name.txt"
-}
+. tools/steps.sh
 
 "$PYTHON" -m suite probe --json >"$out/machine.json" 2>"$out/machine.txt" || failed=1
 step tests "$PYTHON" -m pytest tests/ -m gpu -rs -v
