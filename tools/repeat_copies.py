@@ -50,7 +50,7 @@ class Line:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: one-way copies repeat within 1 %; 1: one does not; 2: not measurable."""
+    """0: one-way copies repeat within 1 %; 1: one does not; 2: not measurable; 3: interrupted."""
     options = parser().parse_args(arguments)
     runs: Runs = {}
     try:
@@ -63,6 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SuiteError as error:
         print(f"repeat_copies: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("repeat_copies: interrupted; this is what was measured", file=sys.stderr)
+        return 3
     finally:
         lines = [line(plan, found) for plan, found in runs.items()]
         print("\n" + text(lines), flush=True)
