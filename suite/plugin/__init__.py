@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """What would be wrong after the whole run is said before it: no baseline, a GPU that is not there."""
-    options.check_compare_fail(session.config)
+    options.check_compare(session.config)
     if options.touches_benchmarks(session.config):
         session.config.stash[state.KEY].machine()
 

@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
+import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import pytest
 
+from suite.records.machine import Machine
 from suite.records.run import Settings
 from suite.units import format_bytes, parse_sizes
 
 EFFORTS = ("quick", "full")
 # What pytest-benchmark can group by; anything else ends in its NotImplementedError after the whole run.
 GROUPINGS = ("group", "name", "func", "fullname", "fullfunc", "param")
+NAMED = 5  # saved runs named in a sentence, the newest
 ELEMENT_BYTES = 4  # collectives move float32
+RANKS_A_CPU = 4  # ranks on CPUs that share one: beyond it they wait for each other's time slices
+LEAST_BOUND = 16  # ranks that any machine may be asked for, however few its CPUs: to try what a larger one does
 
 
 def add(parser: pytest.Parser) -> None:
@@ -129,14 +133,42 @@ def validate(config: pytest.Config) -> None:
         config.option.benchmark_quiet = config.option.benchmark_quiet or not _table_wanted(config)
 
 
-def check_compare_fail(config: pytest.Config) -> None:
-    """--benchmark-compare-fail without a baseline is told now: pytest-benchmark tells it after the whole run."""
+def check_ranks(settings: Settings, machine: Machine) -> None:
+    """Raises pytest.UsageError for more ranks than this host can run: they would end by its memory or a deadline, an
+    hour later. Ranks on several hosts are bounded by nothing that is known here."""
+    cpus = sum(len(node.cpus) for node in machine.nodes)
+    bound = max(LEAST_BOUND, RANKS_A_CPU * cpus, len(machine.gpus))
+    above = [str(size) for size in settings.world_sizes or () if size > bound]
+    if above and not settings.several_hosts:
+        raise pytest.UsageError(
+            f"--world-size {','.join(above)}: this machine has {cpus} CPU{'' if cpus == 1 else 's'}, which run at most "
+            f"{bound} ranks; for ranks on several hosts add --write-plan FILE"
+        )
+
+
+def check_compare(config: pytest.Config) -> None:
+    """A comparison without a baseline is told now: pytest-benchmark tells it after the whole run, or only warns."""
     benchmarks = config.pluginmanager.getplugin("pytest-benchmark")
-    if benchmarks is not None and benchmarks.compare_fail and not benchmarks.compared_mapping:
+    if benchmarks is None or benchmarks.compared_mapping:
+        return
+    if isinstance(benchmarks.compare, str):
+        raise pytest.UsageError(
+            f"--benchmark-compare={benchmarks.compare}: no baseline of that name in {benchmarks.storage}: "
+            + _saved(benchmarks.storage)
+        )
+    if benchmarks.compare_fail:
         raise pytest.UsageError(
             f"--benchmark-compare-fail needs a baseline and there is none in {benchmarks.storage}: "
             "save one with --benchmark-save=NAME, then compare with --benchmark-compare"
         )
+
+
+def _saved(storage: Any) -> str:
+    """What there is to compare with, or how to save it. Only a storage of files can be asked."""
+    found = [path.stem for path in storage.query()] if hasattr(storage, "query") else []
+    if not found:
+        return "save one with --benchmark-save=NAME"
+    return f"there {'is' if len(found) == 1 else 'are'} {', '.join(found[-NAMED:])}"
 
 
 def _integers(text: str, least: int, allowed: str) -> tuple[int, ...]:
@@ -157,11 +189,18 @@ def _told(parse: Callable[[str], tuple[int, ...]], text: str) -> tuple[int, ...]
 def _report_folder(folder: Path | None) -> None:
     if folder is None:
         return
-    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    if not there.is_dir():
-        raise pytest.UsageError(f"--report-dir {folder}: {there} is a file: name a folder")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise pytest.UsageError(f"--report-dir {folder}: {there} may not be written to: name another folder")
+    there = folder
+    try:
+        there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+        if not there.is_dir():
+            raise pytest.UsageError(f"--report-dir {folder}: {there} is a file: name a folder")
+        # Tried, not asked: a read-only file system, or a full one, grants root every permission.
+        with tempfile.TemporaryDirectory(prefix=".lanecheck-", dir=there):
+            pass
+    except OSError as error:
+        raise pytest.UsageError(
+            f"--report-dir {folder}: {there} cannot be written to ({error.strerror}): name another folder"
+        ) from error
 
 
 def _several_hosts(plan: Path | None, results: Path | None, machine: Path | None) -> None:

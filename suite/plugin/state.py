@@ -63,6 +63,11 @@ class State:
         """The machine is a recorded or made-up one."""
         return self.scenario is not None
 
+    @property
+    def measures_here(self) -> bool:
+        """Not a plan for other hosts, nor their results."""
+        return self.write_plan is None and self.results is None
+
     def machine(self) -> Machine:
         """The machine to measure, read once. Raises pytest.UsageError where it cannot be read or lacks what was
         asked for: `pytest tests/` never pays for it."""
@@ -70,6 +75,7 @@ class State:
             machine = self.scenario.machine if self.scenario else _probe(self.host_name)
             require("--gpus", self.settings.gpus, [g.index for g in machine.gpus], machine.why_no_gpu or "no GPU")
             require("--nodes", self.settings.nodes, [n.index for n in machine.nodes], "no NUMA node")
+            options.check_ranks(self.settings, machine)
             self.baselines.check(machine, self.settings, self.simulated)
             self._machine = machine
         return self._machine

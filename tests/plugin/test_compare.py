@@ -43,10 +43,18 @@ def test_no_regression_passes(memory: Bench) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Can't compare")
-@pytest.mark.parametrize("compare", [[], ["--benchmark-compare=0042"]])
-def test_a_gate_without_a_baseline_is_refused_before_the_run(memory: Bench, compare: list[str]) -> None:
+@pytest.mark.parametrize("gate", [[], ["--benchmark-compare-fail=median:5%"]])
+def test_a_baseline_that_matches_nothing_is_refused_with_those_that_there_are(memory: Bench, gate: list[str]) -> None:
     before = len(memory.folders)
-    result = memory.run(*compare, "--benchmark-compare-fail=median:5%")
+    result = memory.run("--benchmark-compare=0099", *gate)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--benchmark-compare=0099: no baseline of that name in *: there is 0001_before"])
+    assert len(memory.folders) == before
+
+
+def test_a_gate_without_a_baseline_is_refused_before_the_run(memory: Bench) -> None:
+    before = len(memory.folders)
+    result = memory.run("--benchmark-compare-fail=median:5%")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--benchmark-compare-fail needs a baseline*--benchmark-save=NAME*"])
     assert len(memory.folders) == before

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from suite.errors import ProbeError
+from suite.plugin.options import check_ranks
 from suite.records.run import Settings
-from tests.plugin.conftest import COPY, NO_GPU, Bench
+from tests.plugin.conftest import COPY, MACHINE, NO_GPU, Bench
 
 pytest_plugins = "pytester"
 
@@ -92,7 +94,36 @@ def test_a_report_folder_that_is_a_file_is_refused(bench: Bench) -> None:
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_report_folder_that_may_not_be_written_is_refused(bench: Bench) -> None:
     (bench.path / "locked").mkdir(mode=0o500)
-    assert "may not be written to" in refused(bench, "--report-dir=locked/reports")
+    assert "cannot be written to (Permission denied)" in refused(bench, "--report-dir=locked/reports")
+
+
+def test_a_report_folder_that_not_even_root_can_write_is_refused_before_collecting(bench: Bench) -> None:
+    text = refused(bench, "--report-dir=/proc/reports")
+    assert "--report-dir /proc/reports: /proc cannot be written to" in text
+    assert "collected" not in text
+
+
+def test_checking_the_report_folder_leaves_nothing_behind(bench: Bench) -> None:
+    bench.run("--collect-only", "--report-dir=some/where")
+    assert not (bench.path / "some").exists()
+    assert not list(bench.path.glob(".lanecheck-*"))
+
+
+def test_more_ranks_than_the_cpus_can_run_are_refused_with_the_bound(bench: Bench) -> None:
+    text = refused(bench, "--world-size=2,64")
+    assert "--world-size 64: this machine has 4 CPUs, which run at most 16 ranks" in text
+
+
+def test_as_many_ranks_as_the_bound_are_allowed_and_ranks_on_several_hosts_have_none(bench: Bench) -> None:
+    assert bench.run("--sizes=8", "--world-size=16").ret == 0
+    assert bench.run("--sizes=8", "--world-size=64", "--write-plan=plan.json").ret != pytest.ExitCode.USAGE_ERROR
+
+
+def test_the_bound_of_ranks_rises_with_the_cpus() -> None:
+    many = replace(MACHINE, nodes=(replace(MACHINE.nodes[0], cpus=tuple(range(32))),))
+    check_ranks(Settings(world_sizes=(128,)), many)
+    with pytest.raises(pytest.UsageError, match="32 CPUs, which run at most 128"):
+        check_ranks(Settings(world_sizes=(129,)), many)
 
 
 def test_the_report_goes_to_the_folder_that_was_asked_for(bench: Bench) -> None:
