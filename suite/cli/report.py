@@ -1,4 +1,4 @@
-"""`lanecheck report RUN`: shows a run, and rebuilds its files from the journal where they lag behind."""
+"""`lanecheck report [RUN]`: shows a run, and rebuilds its files from the journal where they lag behind."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from suite.cli import newest
 from suite.records.run import Finding, Run
 from suite.report import banner, flat, junit, markdown, prometheus, style, text
 from suite.store import runs
@@ -19,7 +20,10 @@ FORMATS = ("text", "md", "html", "json", "csv", "prometheus", "junit")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `lanecheck report`."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder, its run.json or its run.jsonl")
+    parser.add_argument(
+        "run", type=Path, nargs="?", metavar="RUN",
+        help=f"a run's folder, its run.json or its run.jsonl. Default: the newest in {newest.REPORTS}/",
+    )  # fmt: skip
     parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
 
 
@@ -28,16 +32,26 @@ def run(arguments: argparse.Namespace) -> int:
     the format has no place to say it."""
     from suite.judge import findings as judge
 
-    found = runs.read(arguments.run)
+    path = _chosen(arguments.run)
+    found = runs.read(path)
     findings = judge.findings(found)
     headline = judge.headline(found, findings)
-    if arguments.run.is_dir() and not runs.is_kept(arguments.run):
-        _rebuild(arguments.run, found)
+    if path.is_dir() and not runs.is_kept(path):
+        _rebuild(path, found)
     _print(_formatted(arguments.format, found, findings, headline))
     if arguments.format not in ("text", "md", "html"):
         for line in banner.warnings(found):
             print(line, file=sys.stderr)
     return 0
+
+
+def _chosen(given: Path | None) -> Path:
+    """The run that was named, or the newest: said on stderr, since stdout may go to a program."""
+    if given is not None:
+        return newest.check(given)
+    path = newest.newest()
+    print(f"the newest run: {path}", file=sys.stderr)
+    return path
 
 
 def _rebuild(folder: Path, found: Run) -> None:
