@@ -14,7 +14,7 @@ from suite.units import format_bandwidth, format_percent, format_seconds
 
 WORSE = "worse_than_baseline"
 # What only a manifest, an equal machine or a baseline can settle.
-_OPEN = ("limit_unknown", "downtrained_width", "slower_than_card")
+_OPEN = ("limit_unknown", "link_not_run", "below_equal_gpu", "downtrained_width", "slower_than_card")
 _NOT_MEASURED = ("UNAVAILABLE", "NOT_SAMPLED")
 
 

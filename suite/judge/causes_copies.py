@@ -31,6 +31,24 @@ COPIES: tuple[Cause, ...] = (
         "A link state, or a baseline.",
     ),
     Cause(
+        "link_not_run",
+        "INDETERMINATE",
+        "what the path could carry is not known, because the link cases, which read the links under load, did not run",
+        "{measured} measured; what this path could carry is not known{why}{like}.",
+        'Run the link cases too: `-k "link or {group}"`.',
+        "The link's state in the link cases of the same run.",
+    ),
+    Cause(
+        "below_equal_gpu",
+        "WARN",
+        "what the path could carry is not known, and an equal GPU of this machine, as near to its memory, is faster",
+        "{who}: {measured} is {percent} of what {sibling}, an equal GPU, reaches in the same case ({other}); what "
+        "this path could carry is not known.",
+        'Run the link cases too: `-k "link or {group}"`. If they see nothing, swap the two cards: the slow rate '
+        "follows the card or the slot.",
+        "The links of both GPUs under load.",
+    ),
+    Cause(
         "mps_assumed",
         "INDETERMINATE",
         "the payload size was not read, and PASS or FAIL depends on it",

@@ -210,6 +210,24 @@ def outlier(view: View) -> Verdict | None:
     return None
 
 
+def below_equal_gpu(view: View) -> Verdict | None:
+    """Without a ceiling: far below an equal GPU as near to its memory."""
+    gpu, rate = view.gpu, view.result.bandwidth
+    if gpu is None or rate is None or levels.level(view) != "unknown":
+        return None
+    equal = {g.index for g in view.equal_gpus(gpu)}
+    family = [r for r in view.alike("gpus", "memory_node") if r.bandwidth and r.gpus[0] in equal]
+    family = [r for r in family if _near(view, r) == _near(view, view.result)]
+    best = max(family, key=lambda r: r.bandwidth or 0.0, default=None)
+    if best is None or not best.bandwidth or rate >= view.thresholds.sibling_fraction * best.bandwidth:
+        return None
+    said = {"sibling": f"GPU{best.gpus[0]}", "other": format_bandwidth(best.bandwidth), "group": view.result.group}
+    percent = format_percent(rate / best.bandwidth)
+    return say(
+        "below_equal_gpu", *levels.spread_note(view), who=view.who, measured=view.measured, percent=percent, **said
+    )
+
+
 def shared_uplink(view: View) -> Verdict | None:
     """Several GPUs at once that get all of a shared link, less than each alone."""
     result = view.result

@@ -8,6 +8,7 @@ from suite.judge import losses, thresholds
 from suite.judge.machine import of_machine
 from suite.judge.view import gpu_words
 from suite.records.run import STATUSES, Finding, Result, Run, Status, Verdict
+from suite.units import format_bandwidth
 
 # Causes that explain others on the same GPU, the strongest first: a link that errs also retrains, runs slow, and so on.
 ROOTS = (
@@ -35,6 +36,8 @@ _LINK_ROOTS = (
     "configured_speed",
     "downtrained_width",
 )
+# Causes that say little more than the rate of one GPU: another GPU's rate is another finding.
+_OF_ONE_GPU = ("limit_unknown", "link_not_run", "below_equal_gpu", "mps_assumed", "above_ceiling", "numa_far_weak")
 _TROUBLE: tuple[Status, ...] = ("FAIL", "WARN", "INDETERMINATE")
 _EXPLAINS = "; this explains "
 # Passing causes that are worth a sentence all the same.
@@ -148,11 +151,15 @@ def _folded(roots: dict[tuple[str, tuple[int, ...]], list[Result]]) -> list[list
 
 
 def _by_subject(results: Sequence[Result]) -> list[list[Result]]:
-    """One group a cause and its GPUs or node for a FAIL; one group a cause for what is only worth knowing."""
+    """One group a cause and its GPUs or node for a FAIL; one group a cause for what is only worth knowing.
+
+    A cause with a number of one GPU is never said of another GPU: each has a group of its own.
+    """
     groups: dict[tuple[str, tuple[int, ...], int | None], list[Result]] = {}
     for one in results:
         fail = _verdict(one).status == "FAIL"
-        key = (_cause(one), one.gpus if fail else (), one.memory_node if fail and not one.gpus else None)
+        own = fail or (len(one.gpus) == 1 and _cause(one) in _OF_ONE_GPU)
+        key = (_cause(one), one.gpus if own else (), one.memory_node if fail and not one.gpus else None)
         groups.setdefault(key, []).append(one)
     return list(groups.values())
 
@@ -164,13 +171,21 @@ def _finding(group: Sequence[Result], troubles: int) -> Finding:
     sentence = verdict.evidence[0] if verdict.evidence else verdict.cause
     alike = {_cause(r) for r in group} == {verdict.cause} and verdict.cause not in ROOTS
     if len(group) > 1 and alike:
-        sentence = f"{sentence.rstrip('.')}; {len(group)} cases are like this."
+        sentence = f"{sentence.rstrip('.')}; {len(group)} cases are like this{_range(group)}."
     elif len(group) > 1 and troubles:
         explained = _of_all(len(group), troubles) + (losses.lost(group) if verdict.cause in _LINK_ROOTS else "")
         sentence = f"{sentence.rstrip('.')}{_also(group)}{_EXPLAINS}{explained}."
     status = _verdict(ordered[0]).status
     cases = tuple(r.case for r in [first, *(r for r in ordered if r is not first)])
     return Finding(status, verdict.cause, _subject(group), sentence, verdict.advice, cases)
+
+
+def _range(group: Sequence[Result]) -> str:
+    """From the slowest to the fastest case, where nothing but the rate speaks for them."""
+    rates = [r.bandwidth for r in group if r.bandwidth]
+    if _cause(group[0]) not in _OF_ONE_GPU or not rates or max(rates) == min(rates):
+        return ""
+    return f", {format_bandwidth(min(rates))} to {format_bandwidth(max(rates))}"
 
 
 def _of_all(count: int, troubles: int) -> str:

@@ -78,7 +78,20 @@ def unknown_limit(view: View) -> Verdict | None:
     if limits is not None and limits.now is not None:
         return None
     why = f" ({limits.why.rstrip('.')})" if limits and limits.why else ""
-    return say("limit_unknown", *spread_note(view), measured=view.measured, why=why, like=_like(view))
+    said = {"who": view.who, "measured": view.measured, "why": why, "like": _like(view)}
+    if _no_link_case(view):
+        return say("link_not_run", *spread_note(view), group=view.result.group, **said)
+    return say("limit_unknown", *spread_note(view), **said)
+
+
+def _no_link_case(view: View) -> bool:
+    """The link of one of the GPUs was not read because its link case did not run: more rights would not help."""
+    gpus = set(view.result.gpus)
+    if not gpus or any((gpu := view.machine.gpu(g)) is not None and gpu.c2c for g in gpus):
+        return False
+    if any((pair := view.machine.pair(a, b)) is not None and pair.nvlinks for a in gpus for b in gpus if a < b):
+        return False
+    return not gpus <= {g for r in view.so_far if r.operation == "link_under_load" for g in r.gpus}
 
 
 def _like(view: View) -> str:

@@ -35,6 +35,7 @@ COPY: tuple[Rule, ...] = (
     copies.far_node,
     links.bound_by_link,
     kinds.serial,
+    copies.below_equal_gpu,
     levels.unknown_limit,
     levels.depends_on_mps,
     levels.doubtful,

@@ -71,7 +71,7 @@ def test_switched_off_extended_tags_are_named_with_a_slow_copy() -> None:
 
 
 def test_an_unknown_limit_shows_the_value_and_what_it_behaves_like() -> None:
-    verdict = last(ONE, copy(3.4, None))
+    verdict = last(ONE, under_load(LinkState()), copy(3.4, None))
     assert verdict.cause == "limit_unknown"
     assert "3.40 GB/s" in verdict.evidence[0]
     assert "Gen1 x16" in verdict.evidence[0]
@@ -403,5 +403,6 @@ def test_a_threshold_can_be_overridden() -> None:
 
 
 def test_no_limits_at_all_is_an_unknown_limit() -> None:
-    assert last(ONE, copy(20.0, limits=None)).cause == "limit_unknown"
-    assert last(ONE, copy(20.0, limits=Limits())).cause == "limit_unknown"
+    seen = under_load(LinkState())
+    assert last(ONE, seen, copy(20.0, limits=None)).cause == "limit_unknown"
+    assert last(ONE, seen, copy(20.0, limits=Limits())).cause == "limit_unknown"
