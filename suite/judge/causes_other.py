@@ -58,6 +58,15 @@ FAILURES: tuple[Cause, ...] = (
         "The case ends with NCCL_P2P_DISABLE=1 (IOMMU or ACS) or with a larger /dev/shm (container).",
     ),
     Cause(
+        "host_hang",
+        "FAIL",
+        "gloo's ranks, which use processors and host memory alone, did not answer within the deadline",
+        "{who}: no answer: {message}",
+        "Run fewer ranks than CPUs that this process may use (`taskset -p $$`, the container's CPU quota), and see "
+        "that memory for all of them is free (`free -m`); if the ranks only start slowly, use `--deadline 300`.",
+        "The case ends with fewer ranks, or with a longer deadline.",
+    ),
+    Cause(
         "crash",
         "FAIL",
         "the worker process ended in the middle of the case",

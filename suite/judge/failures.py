@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from itertools import groupby
+
 from suite.judge.view import View, say
 from suite.records.run import Verdict
 from suite.units import format_bytes
 
+# What the engine says of one rank that did not answer or that ended: 'rank 3 is running'.
+_RANK = re.compile(r"rank (\d+) ([^,;:]+)(?:, |(?=[.;]|$))")
 _CAUSES = {"hang": "hang", "crash": "crash", "error": "worker_error"}
 
 
@@ -20,10 +26,50 @@ def failed(view: View) -> Verdict | None:
     error = view.result.error
     if error is None:
         return None
-    said = tuple(f"rank {rank} last said: {text}" for rank, text in enumerate(error.said) if text)
+    said = tuple(f"{_ranks(ranks)} last said: {text}" for text, ranks in _alike(error.said) if text)
+    cause = "host_hang" if error.kind == "hang" and _on_processors(view) else _CAUSES[error.kind]
     return say(
-        _CAUSES[error.kind], *said, _shared_memory(view), who=f"{view.who}, {_what(view)}", message=error.message
+        cause, *said, _shared_memory(view), who=f"{view.who}, {_what(view)}", message=ranks_in_short(error.message)
     )
+
+
+def _on_processors(view: View) -> bool:
+    """No GPU takes part: gloo's collectives."""
+    return view.result.backend == "gloo" and not view.result.gpus
+
+
+def ranks_in_short(message: str) -> str:
+    """Ranks of which the same is said, in one clause: 'ranks 0–63 are running' for 64 of them."""
+    found = list(_RANK.finditer(message))
+    if len(found) < 2:
+        return message
+    states: dict[str, list[int]] = {}
+    for one in found:
+        states.setdefault(one[2].strip(), []).append(int(one[1]))
+    clauses = ", ".join(f"{_ranks(ranks)} {_plural(state, len(ranks))}" for state, ranks in states.items())
+    return message[: found[0].start()] + clauses + message[found[-1].end() :]
+
+
+def _plural(state: str, count: int) -> str:
+    verb, space, rest = state.partition(" ")
+    return {"is": "are", "was": "were", "has": "have"}.get(verb, verb) + space + rest if count > 1 else state
+
+
+def _alike(said: Sequence[str]) -> list[tuple[str, list[int]]]:
+    """What ranks last said, each text once with its ranks."""
+    texts: dict[str, list[int]] = {}
+    for rank, text in enumerate(said):
+        texts.setdefault(text, []).append(rank)
+    return list(texts.items())
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    """'rank 3', 'ranks 0, 2', and a dash for a row of three or more."""
+    parts = []
+    for _, row in groupby(enumerate(sorted(ranks)), lambda pair: pair[1] - pair[0]):
+        whole = [rank for _, rank in row]
+        parts += [f"{whole[0]}–{whole[-1]}"] if len(whole) > 2 else [str(rank) for rank in whole]
+    return f"rank{'s' * (len(ranks) > 1)} {', '.join(parts)}"
 
 
 def _what(view: View) -> str:

@@ -12,7 +12,8 @@ from suite.units import format_bandwidth
 
 # Causes that explain others on the same GPU, the strongest first: a link that errs also retrains, runs slow, and so on.
 ROOTS = (
-    "wrong_data", "hang", "crash", "worker_error", "signal_integrity", "not_as_expected", "downtrained_speed",
+    "wrong_data", "hang", "host_hang", "crash", "worker_error", "signal_integrity", "not_as_expected",
+    "downtrained_speed",
     "width_fault", "link_below_baseline", "configured_speed", "downtrained_width", "slower_than_card", "retraining",
     "link_errors", "upstream_hop_uneven",
     "nvlink_slow", "p2p_redirected", "p2p_slower_than_staging", "numa_far_slow", "numa_node_suspect",
@@ -20,7 +21,16 @@ ROOTS = (
     "host_limited", "one_direction_weak", "outlier",
 )  # fmt: skip
 # Roots that explain only cases of their own kind: a wrong copy says nothing of a slow one.
-_ALONE = ("wrong_data", "hang", "crash", "worker_error", "numa_far_slow", "numa_node_suspect", "memory_node_slow")
+_ALONE = (
+    "wrong_data",
+    "hang",
+    "host_hang",
+    "crash",
+    "worker_error",
+    "numa_far_slow",
+    "numa_node_suspect",
+    "memory_node_slow",
+)
 # What a root cause may explain: causes that only say that something is slow.
 _SYMPTOMS = (
     "slow_path", "below_expected", "collective_below_limit", "latency_out_of_family", "one_direction_weak", "outlier",

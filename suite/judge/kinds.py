@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from suite.judge import levels
+from suite.judge import levels, links
 from suite.judge.view import View, say
 from suite.records.case import ONE_COPY_ENGINE
 from suite.records.run import Result, Verdict
@@ -18,6 +18,14 @@ _WORDS = {
     "huge": "registered huge pages",
     "write_combined": "write-combined memory",
 }
+
+
+def bound_by_link(view: View) -> Verdict | None:
+    """A bad link bounds every kind of memory alike. Pageable memory only where it is as fast as the link allows."""
+    memory = view.result.memory
+    if memory in _PINNED or (memory == "pageable" and levels.level(view) != "ok"):
+        return None
+    return links.bound_by_link(view)
 
 
 def other_memory(view: View) -> Verdict | None:

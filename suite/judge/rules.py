@@ -31,6 +31,7 @@ LATENCY: tuple[Rule, ...] = (copies.latency_out_of_family, copies.latency)
 COPY: tuple[Rule, ...] = (
     levels.above_ceiling,
     copies.small,
+    kinds.bound_by_link,
     kinds.other_memory,
     copies.far_node,
     links.bound_by_link,
