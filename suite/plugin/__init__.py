@@ -9,7 +9,20 @@ import pytest
 from pytest_benchmark.session import PerformanceRegression
 
 from suite import __version__
-from suite.plugin import baseline, checks, closing, collect, compare, lists, live, options, sentences, state, versions
+from suite.plugin import (
+    baseline,
+    checks,
+    closing,
+    collect,
+    compare,
+    lists,
+    live,
+    options,
+    saving,
+    sentences,
+    state,
+    versions,
+)
 from suite.plugin.checks import Check
 
 __all__ = ["Check"]
@@ -106,7 +119,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
     """Outermost: everything is on the disk before any other hook can fail."""
     known = session.config.stash[state.KEY]
     closing.close(known, exitstatus)
-    yield
+    with saving.overheard(session.config):
+        yield
     session.exitstatus = closing.exit_status(known, exitstatus, len(getattr(session, "items", ())))
 
 
@@ -126,6 +140,7 @@ def pytest_terminal_summary(
     finally:
         known.lists.restore()
         closing.summarise(terminalreporter, config, known, exitstatus)
+        saving.tell(terminalreporter, config)
 
 
 @pytest.hookimpl(tryfirst=True, specname="pytest_terminal_summary")

@@ -38,6 +38,21 @@ def test_a_regression_is_exit_status_1_and_the_run_is_whole(memory: Bench) -> No
     assert "Traceback" not in result.stdout.str() + result.stderr.str()
 
 
+def test_regressions_are_the_last_line_of_our_section(memory: Bench) -> None:
+    memory.answers[CASE] = samples(0.002)
+    memory.answers["host_memory/copy/node1"] = samples(0.003)
+    result = memory.run("--benchmark-compare", "--benchmark-compare-fail=median:5%", "--benchmark-compare-fail=min:5%")
+    result.stdout.fnmatch_lines(["report: *", "2 regressions against 0001_before: *node0*, *node1*", "*2 passed*"])
+
+
+@pytest.mark.parametrize("table", [[], ["--benchmark-verbose"]])
+def test_where_pytest_benchmark_saved_is_said_once_beside_the_report(memory: Bench, table: list[str]) -> None:
+    result = memory.run("--benchmark-save=after", "--benchmark-json=out.json", *table)
+    lines = ["report: *", "Wrote benchmark data in: *out.json*", "Saved benchmark data in: *0002_after.json"]
+    result.stdout.fnmatch_lines(lines)
+    assert (result.stdout.str() + result.stderr.str()).count("benchmark data in") == 2
+
+
 def test_no_regression_passes(memory: Bench) -> None:
     assert memory.run("--benchmark-compare", "--benchmark-compare-fail=median:5%").ret == 0
 
