@@ -24,6 +24,7 @@ EFFORTS = ("quick", "full")
 GROUPINGS = ("group", "name", "func", "fullname", "fullfunc", "param")
 NAMED = 5  # saved runs named in a sentence, the newest
 ELEMENT_BYTES = 4  # collectives move float32
+RANKS_A_GPU = 8  # ranks that share a GPU: two already exercise the code, and no figure comes of more
 RANKS_A_CPU = 4  # ranks on CPUs that share one: beyond it they wait for each other's time slices
 LEAST_BOUND = 16  # ranks that any machine may be asked for, however few its CPUs: to try what a larger one does
 
@@ -77,9 +78,9 @@ def world_sizes(text: str) -> tuple[int, ...]:
 
 
 def ranks(text: str) -> int:
-    """Ranks that share a GPU, 1 or more."""
-    if not (text.isascii() and text.isdigit() and int(text) >= 1):
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed: write a whole number from 1, as 2")
+    """Ranks that share a GPU, 1 to RANKS_A_GPU."""
+    if not (text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= RANKS_A_GPU):
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed: write a whole number from 1 to {RANKS_A_GPU}")
     return int(text)
 
 

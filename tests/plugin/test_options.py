@@ -37,6 +37,8 @@ def refused(bench: Bench, *arguments: str) -> str:
         (["--gpus=-1"], "whole numbers from 0"),
         (["--nodes=0,,1"], "whole numbers from 0"),
         (["--world-size=1"], "whole numbers from 2"),
+        (["--ranks-per-gpu=0"], "from 1 to 8"),
+        (["--ranks-per-gpu=9"], "from 1 to 8"),
         (["--deadline=0"], "seconds above 0"),
         (["--deadline=soon"], "seconds above 0"),
         (["--deadline=inf"], "seconds above 0"),
