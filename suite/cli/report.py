@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from suite.cli import newest
+from suite.errors import StoreError
 from suite.records.run import Finding, Run
 from suite.report import banner, flat, junit, markdown, prometheus, style, text
 from suite.store import runs
@@ -55,15 +56,30 @@ def _chosen(given: Path | None) -> Path:
 
 
 def _rebuild(folder: Path, found: Run) -> None:
-    """Writes run.json, report.md and report.html where one is missing or run.json lags behind the journal."""
+    """Writes run.json, report.md and report.html where one is missing or run.json lags behind the journal; where they
+    cannot be written, stderr says so."""
     from suite import session
 
     reports = ("report.md", "report.html")
     if runs.is_current(folder, found) and all((folder / name).exists() for name in reports):
         return
-    session.write(folder, found)
-    session.write_page(folder, found)
+    try:
+        session.write(folder, found)
+        session.write_page(folder, found)
+    except StoreError as error:  # the run is whole and can be shown all the same
+        print(_not_rebuilt(folder, error), file=sys.stderr)
+        return
     print(f"run.json, report.md and report.html in {folder} were rebuilt", file=sys.stderr)
+
+
+def _not_rebuilt(folder: Path, error: StoreError) -> str:
+    """Why, without the advice that a run gets: this folder was named, and --report-dir is no option of ours."""
+    cause = error.__cause__
+    why = (cause.strerror or str(cause)).lower() if isinstance(cause, OSError) else str(error)
+    return (
+        f"run.json, report.md and report.html in {folder} lag behind the run shown here and could not be rebuilt "
+        f"({why}): copy the folder to where you may write and name the copy"
+    )
 
 
 def _formatted(name: str, found: Run, findings: Sequence[Finding], headline: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from suite.cli import main
+from suite.cli.report import FORMATS
 from suite.store import runs as store
 from tests.store.small import GEN4, copy, link, run
 
@@ -66,3 +68,21 @@ def test_a_run_that_is_not_there_is_refused_with_those_that_are(here: Path, caps
     _write(here, "20260101-000000", 26.0)
     assert "there is no nope: name a run's folder" in (said := _refused(capsys, "report", "nope"))
     assert "reports/20260101-000000" in said
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_run_whose_folder_cannot_be_written_is_shown_all_the_same(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, format_: str
+) -> None:
+    _write(here, "20260101-000000", 26.0)
+
+    def full(_path: Path, _data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("suite.store.files._write_synced", full)
+    assert main(["report", "reports/20260101-000000", "--format", format_]) == 0
+    shown, said = capsys.readouterr()
+    assert shown.strip()
+    assert "could not be rebuilt (no space left on device)" in said
+    assert "--report-dir" not in said + shown
+    assert not (here / "reports/20260101-000000/report.md").exists()
