@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import selectors
 import shutil
@@ -214,7 +215,18 @@ def _spawn(setup: Setup, output: BinaryIO, variables: Mapping[str, str]) -> proc
             start_new_session=True,
         )
     except OSError as error:
-        raise MeasureError("error", f"a worker process could not be started: {error}") from error
+        # Of this process's surroundings, not of what is measured: no verdict on the machine follows from it.
+        raise Unavailable(f"a worker process could not be started: {_reason(error)}; {_remedy(error)}") from error
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _remedy(error: OSError) -> str:
+    if error.errno in (errno.EAGAIN, errno.ENOMEM):
+        return "free memory or processes (ulimit -u, the container's limits), then run it again"
+    return f"run it as a user who may execute {sys.executable}"
 
 
 def environment(plan: Plan, inherited: Mapping[str, str], *, between_hosts: bool = False) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -342,3 +343,23 @@ def _until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.EACCES, "run it as a user who may execute"),
+        (errno.ENOENT, "run it as a user who may execute"),
+        (errno.EAGAIN, "free memory or processes"),
+        (errno.ENOMEM, "free memory or processes"),
+    ],
+)
+def test_a_worker_that_cannot_be_started_is_no_fault_of_the_machine(
+    engine_with: Make, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str
+) -> None:
+    def refused(*_arguments: object, **_fields: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(subprocess, "Popen", refused)
+    with pytest.raises(Unavailable, match=f"a worker process could not be started: .*; {remedy}"):
+        engine_with(both_ways="fine").measure(plan("both_ways"))
