@@ -78,6 +78,8 @@ class Check:
             given_up = peers.given_up(session.results, plan.gpus, plan.p2p) if operation in cases.PEERS else None
             if given_up is not None:
                 return session.keep(cases.unavailable(case, operation, given_up))
+            if self.state.measures_here and operation != "link_under_load":
+                session.see_links(plan.gpus)
             return session.check(plan)
         except SuiteError as error:  # what is measured cannot be kept (a full disk): going on would be in vain
             pytest.exit(str(error), returncode=EXIT_FAILED)

@@ -28,7 +28,7 @@ def close(state: State, exitstatus: int) -> None:
         return
     try:
         with _undisturbed():
-            run = state.session.close(complete(state, state.session, exitstatus))
+            run = state.session.close(complete(state.session, exitstatus))
             state.notes += state.baselines.end(run)
     except SuiteError as error:
         state.notes.append(f"{error}.")
@@ -36,9 +36,9 @@ def close(state: State, exitstatus: int) -> None:
         state.restore_signals()
 
 
-def complete(state: State, session: Session, exitstatus: int) -> bool:
+def complete(session: Session, exitstatus: int) -> bool:
     """Every planned case ended, and pytest was not interrupted."""
-    return exitstatus in WHOLE and len(session.results) == state.planned
+    return exitstatus in WHOLE and len(session.results) == session.planned
 
 
 def exit_status(state: State, exitstatus: int, collected: int) -> int:
@@ -63,7 +63,7 @@ def summarise(reporter: pytest.TerminalReporter, config: pytest.Config, state: S
     from suite.judge import findings
     from suite.report import text
 
-    run = state.session.run(complete(state, state.session, exitstatus))
+    run = state.session.run(complete(state.session, exitstatus))
     found = state.session.findings()
     headline = findings.headline(run, found)
     writer = config.get_terminal_writer()

@@ -18,6 +18,7 @@ from suite.measure import plan_file
 from suite.measure.engine import Engine
 from suite.measure.simulated import SimulatedEngine
 from suite.measure.workers import WorkerEngine
+from suite.plan import cases
 from suite.probe import link as probe_link
 from suite.probe import machine as probe_machine
 from suite.probe import recording
@@ -119,6 +120,21 @@ class Session:
         if self._against is not None and is_worse(result):
             result = self._against.again(result, self._checked(plan))
         return self.keep(result)
+
+    def see_links(self, gpus: Sequence[int]) -> None:
+        """Watches the links of these GPUs under load, each once in a run: without it no case of theirs has a ceiling,
+        and a slow link would pass unseen. What is measured so is a case of the run like any other."""
+        for gpu in dict.fromkeys(gpus):
+            if any(r.operation == "link_under_load" and gpu in r.gpus for r in self.results):
+                continue
+            self._header = replace(self._header, planned=self._header.planned + 1)
+            case = f"link/under_load/gpu{gpu}"
+            self.check(cases.complete(self.machine, self._header.settings, case, "link_under_load", gpus=(gpu,)))
+
+    @property
+    def planned(self) -> int:
+        """How many cases the run has when it is whole."""
+        return self._header.planned
 
     def keep(self, result: Result) -> Result:
         """Writes a result to the journal, and the readable files when they are 2 s old."""

@@ -86,7 +86,7 @@ def test_memory(check, gpu, memory, size):
     bench.run("--gpus=0", "--sizes=8").assert_outcomes(passed=4)
     assert bench.cases[0] == "host_copy/memory/gpu0/pinned/16" or bench.cases[0] == "host_copy/memory/gpu0/16/pinned"
     assert bench.engine is not None
-    assert {plan.bytes for plan in bench.engine.plans} == {16, 32}
+    assert {p.bytes for p in bench.engine.plans if p.operation == "host_to_device"} == {16, 32}
 
 
 def test_selection_by_name_is_planned_as_selected(bench: Bench) -> None:
@@ -129,3 +129,12 @@ def test_a_groups_name_leaves_the_size_out(bench: Bench) -> None:
 def test_any_way_to_name_the_benchmarks_measures_them(bench: Bench, where: str) -> None:
     bench.write(host_copy=COPY)
     bench.pytester.runpytest_inprocess("-p", "suite.plugin", where, "--sizes=8", "--gpus=0").assert_outcomes(passed=2)
+
+
+def test_copies_without_the_link_cases_have_their_links_watched_first(bench: Bench) -> None:
+    bench.run("--sizes=64MiB", "--gpus=1", "--nodes=1")
+    assert [r.case for r in bench.report.results] == [
+        "link/under_load/gpu1",
+        "host_copy/host_to_device/gpu1/node1/64MiB",
+    ]
+    assert bench.report.complete

@@ -113,7 +113,8 @@ def test_ctrl_c_and_sigterm_close_an_incomplete_run(slow: Bench, number: signal.
     written = runs.read(folder / "run.json")
     assert not written.complete
     assert written.results[: len(kept.results)] == kept.results
-    assert 0 <= len(kept.results) - len(slow.json()) <= 1  # the signal may come between keeping a case and its replay
+    asked = [r for r in kept.results if r.operation != "link_under_load"]  # the link is watched unasked
+    assert 0 <= len(asked) - len(slow.json()) <= 1  # the signal may come between keeping a case and its replay
     assert f"report: {folder}/report.md" in output
     rebuilt(folder)
 

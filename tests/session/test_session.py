@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,13 @@ def test_a_bug_in_an_engine_is_not_hidden(tmp_path: Path) -> None:
     session = start(tmp_path, ScriptedEngine(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
         session.check(PLAN)
+
+
+def test_a_link_is_watched_once_before_the_cases_that_it_bounds(tmp_path: Path) -> None:
+    watched = replace(GOOD, directions={"host_to_device": (1e-4,), "device_to_host": (1e-4,)})
+    engine = ScriptedEngine(watched, GOOD)
+    session = start(tmp_path, engine)
+    session.see_links((0,))
+    session.see_links((0,))
+    assert [r.case for r in session.results] == ["link/under_load/gpu0"]
+    assert session.planned == 2
