@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -93,16 +94,27 @@ def far_node(view: View) -> Verdict | None:
 
 
 def _near_reference(view: View, gpu: Gpu) -> Result | None:
-    """The copy to hold a far one against: from the GPU's own node, else an equal GPU's from its own node.
-
-    Where the GPU's node is not known: the fastest one from any other node so far.
+    """The copy to hold a far one against: from the GPU's own node, else its link's from there, else an equal GPU's from
+    its own node; that one only while this GPU's link is in order, for a GPU that is slow everywhere says nothing of
+    distance. Where the GPU's node is not known: the fastest one from any other node so far.
     """
     if gpu.numa_node == view.result.memory_node:
         return None
     own = [r for r in view.alike("memory_node") if r.bandwidth and r.memory_node not in (None, view.result.memory_node)]
     if gpu.numa_node is not None:
-        own = [r for r in own if r.memory_node == gpu.numa_node] or _near_of_equals(view, gpu)
+        own = [r for r in own if r.memory_node == gpu.numa_node] or _near_by_link(view, gpu)
     return max(own, key=lambda r: r.bandwidth or 0.0, default=None)
+
+
+def _near_by_link(view: View, gpu: Gpu) -> list[Result]:
+    """What this GPU's link carried that way from its own node under load; where it was not watched, or carries nothing
+    of the kind, an equal GPU's copy."""
+    link = next((r for r in view.so_far if r.operation == "link_under_load" and r.gpus == (gpu.index,)), None)
+    carried = (link.directions or {}).get(view.result.operation) if link else None
+    if link is not None and carried is not None:
+        return [replace(link, bandwidth=carried, memory_node=gpu.numa_node)]
+    slow = link is not None and link.verdict is not None and link.verdict.status != "PASS"
+    return [] if slow else _near_of_equals(view, gpu)
 
 
 def _near_of_equals(view: View, gpu: Gpu) -> list[Result]:

@@ -254,6 +254,15 @@ def test_a_far_node_measured_first_is_held_against_an_equal_gpu() -> None:
     assert last(PCIE, copy(55.0), copy(12.0, gpus=(1,), memory_node=0)).cause == "numa_far_slow"
 
 
+def test_a_gpu_that_is_slow_from_its_own_node_too_is_not_called_far() -> None:
+    equal = copy(54.0, memory_node=0, gpus=(0,))
+    slow = under_load(link(5, 16), gpu=1, rate=23.8)
+    slow = replace(slow, directions={"host_to_device": 12.0 * GB, "device_to_host": 12.0 * GB})
+    verdict = last(PCIE, equal, slow, copy(12.0, memory_node=0, gpus=(1,)))
+    assert verdict.status == "FAIL"
+    assert not verdict.cause.startswith("numa_far")
+
+
 def test_a_node_that_is_faster_than_the_near_one_makes_the_mapping_suspect() -> None:
     verdict = last(PCIE, copy(20.0, None), copy(55.0, memory_node=1))
     assert (verdict.status, verdict.cause) == ("WARN", "numa_node_suspect")
