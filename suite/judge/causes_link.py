@@ -141,7 +141,7 @@ LINK: tuple[Cause, ...] = (
         "upstream_hop_uneven",
         "WARN",
         "a hop further up supports less than the GPU's own link, and an equal GPU of this machine has a wider path",
-        "{who}'s own link looks wider, but its path is bound by {hop} above it, {load}; {sibling}'s path has {wider}.",
+        "{who} gets {cost}: the hop above its slot ({hop}) is only {load}, {sibling}'s path has {wider}.",
         "Move the card to a slot that hangs off the processor at full width; chipset and M.2 slots are often x4.",
         "The board's manual: which slot shares which lanes; the same card in the other slot.",
     ),

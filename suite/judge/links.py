@@ -9,7 +9,10 @@ from suite.judge.view import View, gpu_words, say
 from suite.records.case import LinkWatch
 from suite.records.machine import Gpu, LinkState
 from suite.records.run import Verdict
-from suite.units import format_bandwidth, format_percent, format_seconds
+from suite.units import format_bandwidth, format_gigabytes, format_percent, format_seconds
+
+# A ratio this near to 0.5 is called half: noise of two medians, 3 % each.
+HALF = 0.03
 
 
 def errors(view: View) -> Verdict | None:
@@ -191,12 +194,28 @@ def _own_port(view: View, gpu: Gpu, hop: HopState) -> Verdict | None:
 
 def _upstream(view: View, gpu: Gpu, own: HopState, hop: HopState) -> Verdict | None:
     wider = _sibling_with_wider_path(view, gpu, hop)
-    said = {"who": view.who, "hop": hop.name, "load": hop.possible}
+    said: dict[str, object] = {"who": view.who, "hop": hop.name, "load": hop.possible}
     notes = (f"{own.name} itself supports {own.possible}", levels.reached(view))
     if wider is None:
         return say("upstream_hop_narrower", *notes, binding=hop.name, **said)
     sibling, state = wider
-    return say("upstream_hop_uneven", *notes, binding=hop.name, sibling=f"GPU{sibling.index}", wider=state, **said)
+    said |= {"sibling": f"GPU{sibling.index}", "wider": state, "cost": _cost(view, sibling, hop.possible, state)}
+    return say("upstream_hop_uneven", *notes, binding=hop.name, **said)
+
+
+def _cost(view: View, sibling: Gpu, mine: LinkState, wider: LinkState) -> str:
+    """What a GPU gets of an equal one's bandwidth: as measured, else by what their narrowest hops could carry."""
+    other = next((r for r in view.alike("gpus", "memory_node") if r.gpus == (sibling.index,) and r.bandwidth), None)
+    rate, rates = view.result.bandwidth, (line_rate(mine), line_rate(wider))
+    if other is not None and other.bandwidth and rate:
+        measured = f"{format_gigabytes(rate)} of {format_bandwidth(other.bandwidth)}, both ways at once"
+        return f"{_share(rate / other.bandwidth)} of GPU{sibling.index}'s bandwidth ({measured})"
+    share = _share(rates[0] / rates[1]) if rates[0] and rates[1] else "less"
+    return f"{share} of what GPU{sibling.index}'s path could carry"
+
+
+def _share(ratio: float) -> str:
+    return "half" if abs(ratio - 0.5) < HALF else format_percent(ratio)
 
 
 def _sibling_with_wider_path(view: View, gpu: Gpu, hop: HopState) -> tuple[Gpu, LinkState] | None:

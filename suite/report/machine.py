@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from suite.records.machine import Gpu, GpuPair, LinkState, Machine, NumaNode
-from suite.records.path import path_to_root, slowest_hop
+from suite.records.path import path_to_root
 from suite.report import gpu_facts
 from suite.report.pci_tree import Line, coloured, lines
 from suite.report.remarks import pair_names, ranges, remarks
@@ -70,15 +70,14 @@ def _cpu_counts(machine: Machine) -> str:
 def _gpu_rows(machine: Machine) -> list[list[str]]:
     if not machine.gpus:
         return []
-    heads = ["GPU", "name", "address", "node", "memory", "BAR1", "as found", "could be", "state", "power", "used by"]
+    heads = ["GPU", "name", "address", "node", "memory", "BAR1", "own link", "could be", "state", "power", "used by"]
     return [heads, *(_gpu_row(machine, gpu) for gpu in machine.gpus)]
 
 
 def _gpu_row(machine: Machine, gpu: Gpu) -> list[str]:
     path = path_to_root(machine, gpu.address) if gpu.address else None
     hop = path.hops[0] if path and path.hops else None
-    narrow = slowest_hop(path) if path else None
-    possible = narrow.possible if narrow else gpu.link_max
+    possible = hop.possible if hop and hop.possible.known else gpu.link_max
     return [
         str(gpu.index),
         gpu.name.removeprefix("NVIDIA "),

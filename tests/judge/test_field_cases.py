@@ -163,6 +163,8 @@ def test_9_a_narrow_hop_above_the_card_is_named() -> None:
     assert verdict.binding == "0000:00:1c.0 – 0000:02:00.0"
     assert "Gen4 x4" in verdict.evidence[0]
     assert judged_run.statuses("host_copy") == {"PASS"}
+    assert "GPU1 gets half of GPU0's bandwidth (" in judged_run.headline
+    assert "the hop above its slot" in judged_run.headline
 
 
 def test_10_a_blank_link_leaves_the_limit_unknown_and_shows_what_was_measured() -> None:

@@ -123,3 +123,18 @@ def test_a_path_that_is_slow_in_every_chunk_size_fails_at_the_first_large_one() 
 def test_chunks_of_another_node_excuse_nothing() -> None:
     *_, verdict = chunks(staged(46.0, 4 * MIB), staged(35.0, 16 * MIB, node=1), staged(20.0, 16 * MIB, node=1))
     assert verdict.cause != "staging_chunk"
+
+
+def on_a_bad_link(memory: str, rate: float) -> Verdict:
+    bound = result("host_to_device", rate, memory=memory, memory_node=0, limits=limits(3.6, 57.0))
+    return last(ONE, under_load(link(1, 16)), bound)
+
+
+@pytest.mark.parametrize("memory", ["pinned", "host_alloc", "huge", "write_combined", "pageable"])
+def test_on_a_bad_link_every_kind_of_memory_that_fills_it_has_that_cause(memory: str) -> None:
+    verdict = on_a_bad_link(memory, 3.4)
+    assert (verdict.status, verdict.cause) == ("FAIL", "downtrained_speed")
+
+
+def test_pageable_memory_far_below_a_bad_link_is_bound_by_its_own_nature() -> None:
+    assert on_a_bad_link("pageable", 1.2).cause == "pageable"

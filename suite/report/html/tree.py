@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from suite.records.case import LinkWatch
 from suite.records.machine import Gpu, Hop, LinkState, Machine, NumaNode
 from suite.records.path import path_to_root
-from suite.records.run import Run, Status
+from suite.records.run import Result, Run, Status
 from suite.report.tables import machine as links
 from suite.report.tables import words
 
 Kind = Literal["node", "port", "switch", "gpu"]
-Health = Literal["full", "below", "idle", "unknown"]
+Health = Literal["full", "narrow", "below", "idle", "unknown"]
 
 
 @dataclass(frozen=True)
 class Edge:
-    """The link from a place up to the one above it. narrowest: of some GPU's path, where its hops differ."""
+    """The link from a place up to the one above it. narrowest: of some GPU's path, where its hops differ.
+
+    culprit: a verdict names this link as what makes a GPU slower than an equal one.
+    """
 
     now: LinkState
     possible: LinkState
     watched: bool
     narrowest: bool
     status: Status | None = None
+    culprit: bool = False
 
     @property
     def health(self) -> Health:
-        """full: all that both ends can do. An idle link says nothing, however slow it is."""
+        """full: all that both ends can do; narrow: that, and a verdict says it is too little. An idle link says
+        nothing, however slow it is."""
         if not self.now.known or not self.possible.known:
             return "unknown"
         if self.now == self.possible:
-            return "full"
+            return "narrow" if self.culprit else "full"
         slower = (links.rate(self.now) or 0) < (links.rate(self.possible) or 0)
         if not slower:
             return "full"
@@ -73,7 +78,7 @@ def build(run: Run) -> list[Place]:
     for gpu in machine.gpus:
         home = nodes.get(_home(machine, gpu), homeless)
         result = watched.get(gpu.index)
-        _hang(home, machine, gpu, result.link if result else None, words.status(result) if result else None)
+        _hang(home, machine, gpu, result)
     return [*nodes.values(), *([homeless] if homeless.children else [])]
 
 
@@ -109,8 +114,9 @@ def _home(machine: Machine, gpu: Gpu) -> int | None:
     return next((node for node in known if node is not None), None)
 
 
-def _hang(home: Place, machine: Machine, gpu: Gpu, watch: LinkWatch | None, status: Status | None) -> None:
+def _hang(home: Place, machine: Machine, gpu: Gpu, result: Result | None) -> None:
     """Puts a GPU and the ports above it below its node."""
+    watch, status = (result.link, words.status(result)) if result else (None, None)
     hops = path_to_root(machine, gpu.address).hops if gpu.address else ()
     narrowest = _narrowest(machine, gpu, watch)
     above = home
@@ -118,11 +124,18 @@ def _hang(home: Place, machine: Machine, gpu: Gpu, watch: LinkWatch | None, stat
         port = hops[-1].upper
         above = home.child(Place(("port", port), "port", "root port", links.short_address(port)))
     for hop in reversed(hops[1:]):
-        edge = _edge(hop, watch, hop.lower == narrowest, None)
+        edge = replace(_edge(hop, watch, hop.lower == narrowest, None), culprit=_named(result, hop))
         switch = Place(("switch", hop.lower), "switch", "switch", links.short_address(hop.lower), edge=edge)
         above = above.child(switch)
     own = _edge(hops[0], watch, hops[0].lower == narrowest, status) if hops else _unseen(gpu, watch, status)
     above.child(Place(("gpu", gpu.index), "gpu", f"GPU{gpu.index}", gpu.name, edge=own, status=status))
+
+
+def _named(result: Result | None, hop: Hop) -> bool:
+    """A verdict that is not in order binds the GPU to this hop."""
+    if result is None or result.verdict is None or result.verdict.status not in ("WARN", "FAIL"):
+        return False
+    return result.verdict.binding == f"{hop.upper} – {hop.lower}"
 
 
 def _edge(hop: Hop, watch: LinkWatch | None, narrowest: bool, status: Status | None) -> Edge:
