@@ -26,17 +26,16 @@ def under_load(scenario: Scenario) -> Machine:
 
 
 def loads(scenario: Scenario) -> dict[str, LinkState]:
-    """Each hop's link under load, by its lower end's address: all that both ends can do, unless a fault says less."""
-    found = {
-        hop.lower: hop.possible if hop.possible.known else hop.now
-        for gpu in scenario.machine.gpus
-        for hop in path_to_root(scenario.machine, gpu.address or "").hops
-    }
+    """Each hop's link under load, by its lower end's address: all that both ends can do, unless a fault, which may name
+    either end, says less."""
+    hops = [hop for gpu in scenario.machine.gpus for hop in path_to_root(scenario.machine, gpu.address or "").hops]
+    found = {hop.lower: hop.possible if hop.possible.known else hop.now for hop in hops}
     addresses = {gpu.index: gpu.address for gpu in scenario.machine.gpus}
     for fault in scenario.faults:
         address = fault.address or addresses.get(fault.gpu if fault.gpu is not None else -1)
         if fault.kind == "link_state" and fault.link is not None and address is not None:
-            found[address] = fault.link
+            lower = {hop.lower for hop in hops if address in (hop.lower, hop.upper)}
+            found.update(dict.fromkeys(lower or {address}, fault.link))
     return found
 
 
@@ -88,11 +87,12 @@ def carried(plan: Plan) -> float:
 def _rates(scenario: Scenario, plan: Plan, way: str) -> Iterator[float]:
     machine = scenario.machine
     over_pcie = not (plan.operation in COLLECTIVES and nvlinked(machine, plan.gpus))
-    hops = {h.lower for g in _gpus(machine, plan) for h in path_to_root(machine, g.address or "").hops}
+    hops = [h for g in _gpus(machine, plan) for h in path_to_root(machine, g.address or "").hops]
+    ends = {end for hop in hops for end in (hop.lower, hop.upper) if end is not None}
     for fault in scenario.faults:
         if fault.rate is None:
             continue
-        hop = fault.kind == "hop_capacity" and fault.address in hops and over_pcie
+        hop = fault.kind == "hop_capacity" and fault.address in ends and over_pcie
         if hop or _placed(machine, plan, fault) or _read(plan, fault, way) or _paired(machine, plan, fault):
             yield fault.rate
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from suite.errors import ProbeError
-from suite.probe import archive, machine, snapshot
+from suite.probe import archive, machine, plausible, snapshot
 from suite.probe.tree import Tree, read_plain
 from suite.records.machine import Machine
 from suite.records.scenario import Scenario
@@ -76,8 +76,10 @@ def described(data: bytes, name: str) -> Scenario:
     unknown = _unknown(raw, msgspec.to_builtins(found), "")
     if unknown:
         raise ProbeError(f"{name} has a field that is not known: {unknown}")
+    scenario = Scenario(found) if isinstance(found, Machine) else found
+    plausible.check(scenario, name)
     if isinstance(found, Machine):
-        return Scenario(found)
+        return scenario
     return found if found.title else replace(found, title=Path(name).stem)
 
 

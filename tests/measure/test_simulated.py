@@ -77,6 +77,13 @@ def test_a_link_fault_is_seen_in_the_rate_and_in_the_watch() -> None:
     assert (watch.load, watch.hops[0].load) == (LinkState(2.5, 16), LinkState(2.5, 16))
 
 
+def test_a_link_fault_may_name_the_upper_end_of_its_hop() -> None:
+    faulty = [Fault("link_state", address=end, link=LinkState(2.5, 16)) for end in ("0000:20:01.0", "0000:21:00.0")]
+    upper, lower = (engine(fault, noise=0.0).measure(plan()).seconds for fault in faulty)
+    assert upper == lower
+    assert upper != engine(noise=0.0).measure(plan()).seconds
+
+
 def test_a_healthy_link_idles_low_and_runs_full_under_load() -> None:
     watch = engine().measure(plan("link_under_load", watch=True)).watch
     assert watch is not None
@@ -108,6 +115,7 @@ def test_link_errors_are_counted_at_the_end_that_sees_them() -> None:
     ("fault", "slow", "untouched"),
     [
         (Fault("hop_capacity", address="0000:21:00.0", rate=10e9), plan(), plan(gpus=(1,), memory_node=1)),
+        (Fault("hop_capacity", address="0000:20:01.0", rate=10e9), plan(), plan(gpus=(1,), memory_node=1)),
         (Fault("node_capacity", node=1, rate=10e9), plan(memory_node=1), plan(gpus=(1,), memory_node=1)),
         (Fault("node_to_gpu_capacity", gpu=0, node=1, rate=10e9), plan(memory_node=1), plan(memory_node=0)),
         (Fault("outstanding_reads", gpu=0, rate=10e9), plan(), plan("device_to_host")),

@@ -163,7 +163,7 @@ def test_a_rank_that_never_starts_costs_the_start_limit(engine_with: Make, monke
         return spawn(never if '"rank":1' in command[-1] else command, **options)
 
     engine = engine_with(start_s=3.0, both_ways="fine")
-    monkeypatch.setattr(pool_module.subprocess, "Popen", start)
+    monkeypatch.setattr(subprocess, "Popen", start)
     error = failure(engine, deadline_s=1.0, **PAIR)
     assert error.kind == "hang"
     assert str(error).startswith("not ready within 4 s (the deadline of 1 s and 3 s to start): ")
