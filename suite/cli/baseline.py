@@ -6,9 +6,11 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from suite.cli import newest
 from suite.errors import StoreError
 from suite.records.comparison import Baseline
 from suite.records.run import Run
@@ -18,20 +20,26 @@ from suite.store import baselines, compare, runs
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The actions of `lanecheck baseline`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="save|list|show|remove")
-    save = actions.add_parser("save", help="save one or several runs of this machine under a name")
+    save = _action(actions, "save", "save one or several runs of this machine under a name, to compare later ones with")
     save.add_argument("name", metavar="NAME")
     save.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="runs' folders, run.json or run.jsonl files")
     mode = save.add_mutually_exclusive_group()
     mode.add_argument("--add", action="store_true", help="add to the baseline that is there")
     mode.add_argument("--replace", action="store_true", help="replace the baseline that is there")
     save.add_argument("--force", action="store_true", help="save even runs that do not belong together")
-    show = actions.add_parser("show", help="what is in a baseline")
+    show = _action(actions, "show", "show what is in a baseline: its machine, and one line a run")
     show.add_argument("name", metavar="NAME")
     show.add_argument("--json", action="store_true", help="print the whole file")
-    remove = actions.add_parser("remove", help="delete a baseline's file")
+    remove = _action(actions, "remove", "remove a baseline's file; the runs that it was saved from stay")
     remove.add_argument("name", metavar="NAME")
-    for action in (save, actions.add_parser("list", help="the baselines that there are"), show, remove):
+    for action in (save, _action(actions, "list", "list the baselines that there are"), show, remove):
         add_folder(action)
+
+
+def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
+    """Its text is in the list of actions and in its own --help. actions: argparse has no public name for their type."""
+    parser: argparse.ArgumentParser = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    return parser
 
 
 def add_folder(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _save(arguments: argparse.Namespace) -> int:
-    given = [runs.read(path) for path in arguments.runs]
+    given = [runs.read(newest.check(path)) for path in arguments.runs]
     folder, name = arguments.baseline_dir, arguments.name
     there = _there(folder, name) if arguments.add else ()
     reasons = list(dict.fromkeys(compare.one_machine([*there, *given])))
@@ -83,6 +91,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
+    _must_be_there(arguments)
     baseline = baselines.load(arguments.baseline_dir, arguments.name)
     if arguments.json:
         print(msgspec.json.format(msgspec.json.encode(baseline), indent=1).decode())
@@ -108,7 +117,17 @@ def _described(baseline: Baseline) -> Iterator[str]:
         )
 
 
+def _must_be_there(arguments: argparse.Namespace) -> None:
+    """Raises StoreError where there is no baseline at all: to save one is no answer to who wants one removed."""
+    folder, name = arguments.baseline_dir, arguments.name
+    if not baselines.path_of(folder, name).exists() and not baselines.names(folder):
+        raise StoreError(
+            f"there is no baseline {name!r}: {folder} holds none at all; look elsewhere with --baseline-dir DIR"
+        )
+
+
 def _remove(arguments: argparse.Namespace) -> int:
+    _must_be_there(arguments)
     print(f"removed {baselines.remove(arguments.baseline_dir, arguments.name)}")
     return 0
 

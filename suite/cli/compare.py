@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from suite.cli import newest
 from suite.cli.baseline import add_folder
 from suite.errors import StoreError
 from suite.records.comparison import Comparison
@@ -58,11 +59,17 @@ def sides(folder: Path, given: Sequence[str]) -> tuple[Run, ...]:
 def _runs(folder: Path, text: str) -> tuple[Run, ...]:
     path = Path(text)
     if path.is_dir() or path.suffix == ".jsonl":
-        return (runs.read(path),)
+        return (runs.read(newest.check(path)),)
     if path.exists():
         return baselines.read(path).runs if _is_baseline(path) else (runs.read(path),)
     if os.sep in text or path.suffix == ".json":
         raise StoreError(f"there is no {text}: give a run's folder, its run.json, or a baseline's name")
+    if not baselines.path_of(folder, text).exists():
+        known = ", ".join(baselines.names(folder)) or "none"
+        raise StoreError(
+            f"there is no baseline {text!r} in {folder} (there: {known}) and no run of that name: "
+            f"name a baseline or a run's folder{newest.named(newest.REPORTS)}"
+        )
     return baselines.load(folder, text).runs
 
 

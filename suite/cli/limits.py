@@ -14,6 +14,11 @@ from suite.limits.path import DOWN, UP, Demand, Packets, bound
 from suite.limits.words import SOURCE, arithmetic, gigabytes, line_rate
 from suite.records.machine import GENERATION_GTS, Hop, LinkState
 
+# What is not given is this; None until then, so that it can be told from what is.
+_DEFAULTS = {"width": 16, "mps": 256, "mrrs": 512, "engine": "copy-engine"}
+_LINK = ("gen", "width", "mps", "mrrs", "flit", "engine")
+_MACHINE = ("machine", "gpu", "pair")
+
 
 class LimitsError(SuiteError):
     """Values that no PCIe link has."""
@@ -23,11 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `lanecheck limits`. Values are checked by the model, which names the allowed ones."""
     link = parser.add_argument_group("a link")
     link.add_argument("--gen", type=int, help="PCIe generation, 1 to 7")
-    link.add_argument("--width", type=int, default=16, help="lanes (default 16)")
-    link.add_argument("--mps", type=int, default=256, help="largest payload in bytes (default 256)")
-    link.add_argument("--mrrs", type=int, default=512, help="largest read request in bytes (default 512)")
+    link.add_argument("--width", type=int, help="lanes (default 16)")
+    link.add_argument("--mps", type=int, help="largest payload in bytes (default 256)")
+    link.add_argument("--mrrs", type=int, help="largest read request in bytes (default 512)")
     link.add_argument("--flit", action="store_true", default=None, help="flit mode below Gen6 (from Gen6 on: always)")
-    link.add_argument("--engine", default="copy-engine", help="copy-engine (default) or sm")
+    link.add_argument("--engine", metavar="|".join(pcie.MOVERS), help="what copies (default copy-engine)")
     machine = parser.add_argument_group("a machine")
     machine.add_argument("--machine", type=Path, metavar="FILE", help="a recording or scenario, instead of a link")
     machine.add_argument("--gpu", type=int, metavar="N", help="copies between this GPU and host memory")
@@ -38,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the limits. Raises LimitsError with one sentence for values that are not possible."""
+    _refuse_a_mix(arguments)
     if arguments.machine is not None:
         from suite.cli import limits_machine  # a link needs no reader of machines: `lanecheck limits` answers at once
 
@@ -45,12 +51,26 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.gen is None:
         raise LimitsError("give --gen, as in --gen 4 --width 16, or --machine FILE with --gpu N or --pair A B")
+    for name, value in _DEFAULTS.items():
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, value)
     try:
         answer = _link(arguments)
         print(json.dumps(answer) if arguments.json else _table(arguments, answer))
     except ValueError as error:
         raise LimitsError(str(error)) from error
     return 0
+
+
+def _refuse_a_mix(arguments: argparse.Namespace) -> None:
+    """A link's options beside a machine's would be ignored: the answer would be to another question."""
+    link = [f"--{name}" for name in _LINK if getattr(arguments, name) is not None]
+    machine = [f"--{name}" for name in _MACHINE if getattr(arguments, name) is not None]
+    if not link or not machine:
+        return
+    if "--machine" in machine:
+        raise LimitsError(f"{', '.join(link)} describes a link and --machine has its own: give one of the two")
+    raise LimitsError(f"{', '.join(machine)} needs --machine FILE, and {', '.join(link)} describes a link without one")
 
 
 def _link(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -18,19 +18,19 @@ def newest(folder: Path = REPORTS) -> Path:
     """The run in a folder that was started last. Raises StoreError where there is none."""
     stamped = [path for path in _below(folder) if _STAMP.fullmatch(path.name)]
     if not stamped:
-        raise StoreError(f"there is no run in {folder}/ yet: run pytest benchmarks/, or name a RUN{_named(folder)}")
+        raise StoreError(f"there is no run in {folder}/ yet: run pytest benchmarks/, or name a RUN{named(folder)}")
     return stamped[-1]
 
 
 def check(path: Path) -> Path:
     """The path of a run, as it was given. Raises StoreError with the runs that there are, where it is none."""
     if not path.exists():
-        raise StoreError(f"there is no {path}: name a run's folder, its run.json or its run.jsonl{_named(REPORTS)}")
+        raise StoreError(f"there is no {path}: name a run's folder, its run.json or its run.jsonl{named(REPORTS)}")
     if path.is_dir() and not _is_run(path):
-        below = _named(path)
+        below = named(path)
         raise StoreError(
             f"{path} is no run, it has runs in it: name one of them{below}" if below
-            else f"{path} holds no run.json and no run.jsonl: name the folder of one run{_named(REPORTS)}"
+            else f"{path} holds no run.json and no run.jsonl: name the folder of one run{named(REPORTS)}"
         )  # fmt: skip
     if path.is_file() and path.suffix in (".md", ".html"):
         kept = f": name its folder, {path.parent}" if _is_run(path.parent) else ": name a run's folder"
@@ -38,7 +38,8 @@ def check(path: Path) -> Path:
     return path
 
 
-def _named(folder: Path) -> str:
+def named(folder: Path) -> str:
+    """The runs in a folder, newest first, to be put behind a sentence; empty where there is none."""
     found = _below(folder)
     if not found:
         return ""

@@ -16,6 +16,7 @@ from suite.records.machine import Machine
 from suite.records.scenario import Scenario
 
 _MOST_JSON = 64 << 20
+_NAMED = 5  # files named in a sentence
 
 
 def record(path: Path, *, root: Path = Path("/"), nvml: bool = True, timeout_s: float = 10.0) -> int:
@@ -45,6 +46,10 @@ def load(path: Path) -> Scenario:
     a Machine (`lanecheck probe --json`). Raises ProbeError, one sentence."""
     if path.is_dir():
         return Scenario(load_tree(path))
+    if not path.exists():
+        raise ProbeError(
+            f"there is no {path}: name a folder with sys/, a recording (.tar.gz) or a JSON file{_beside(path)}"
+        )
     data = read_plain(path, _MOST_JSON + 1)
     if data is None:
         raise ProbeError(f"{path} cannot be read: name a folder with sys/, a recording (.tar.gz) or a JSON file")
@@ -53,6 +58,16 @@ def load(path: Path) -> Scenario:
     if len(data) > _MOST_JSON:
         raise ProbeError(f"{path.name} is larger than {_MOST_JSON >> 20} MiB: it describes no machine")
     return described(data, path.name)
+
+
+def _beside(path: Path) -> str:
+    """The files that it may have been, to be put behind a sentence; empty where there is none."""
+    try:
+        found = sorted(p.name for p in path.parent.iterdir() if p.name.endswith((".json", ".tar.gz", ".tar.bz2")))
+    except OSError:  # no such folder either
+        return ""
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return f" (in {path.parent} there is {', '.join(found[:_NAMED])}{more})" if found else ""
 
 
 def load_tree(path: Path) -> Machine:

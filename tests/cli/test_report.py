@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import errno
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
+import msgspec
 import pytest
 
+from suite import __version__
 from suite.cli import main
 from suite.cli.report import FORMATS
 from suite.store import runs as store
-from tests.store.small import GEN4, copy, link, run
+from tests.store.small import GEN4, MACHINE, copy, link, run
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -86,3 +94,64 @@ def test_a_run_whose_folder_cannot_be_written_is_shown_all_the_same(
     assert "could not be rebuilt (no space left on device)" in said
     assert "--report-dir" not in said + shown
     assert not (here / "reports/20260101-000000/report.md").exists()
+
+
+def test_compare_of_what_is_neither_says_both(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write(here, "20260101-000000", 26.0)
+    said = _refused(capsys, "compare", "a", "b")
+    assert "there is no baseline 'a' in reports/baselines (there: none) and no run of that name" in said
+    assert "there is reports/20260101-000000" in said
+    assert "name one of them" in _refused(capsys, "compare", "reports", "reports")
+
+
+@pytest.mark.parametrize("action", ["remove", "show"])
+def test_a_baseline_where_there_is_none_is_not_answered_by_how_to_save_one(
+    here: Path, capsys: pytest.CaptureFixture[str], action: str
+) -> None:
+    said = _refused(capsys, "baseline", action, "nope")
+    assert "there is no baseline 'nope': reports/baselines holds none at all" in said
+    assert "save" not in said
+    assert here.is_dir()
+
+
+@pytest.mark.parametrize("action", ["save", "list", "show", "remove"])
+def test_every_action_of_baseline_says_what_it_does(capsys: pytest.CaptureFixture[str], action: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["baseline", action, "--help"])
+    shown = capsys.readouterr().out
+    assert any(line.startswith(action.capitalize()) for line in shown.splitlines())
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"lanecheck {__version__}\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_an_output_that_is_full_is_one_sentence(here: Path) -> None:
+    _write(here, "20260101-000000", 26.0)
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
+        ended = _spawn(here, ["report", "reports/20260101-000000/run.json", "--format", "md"], stdout=full)
+    assert ended.returncode == 4
+    assert "the output cannot be used (No space left on device)" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_signs_that_the_encoding_lacks_are_replaced(here: Path) -> None:
+    (here / "machine.json").write_bytes(msgspec.json.encode(MACHINE))
+    words = ["probe", "--machine", "machine.json"]
+    ended = _spawn(here, words, stdout=subprocess.PIPE, PYTHONIOENCODING="ascii")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr == ""
+    assert "?" in ended.stdout
+
+
+def _spawn(here: Path, words: list[str], stdout: int | IO[str], **variables: str) -> subprocess.CompletedProcess[str]:
+    """lanecheck as a process of its own: what the interpreter says as it ends counts too."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    return subprocess.run(
+        [sys.executable, "-m", "suite", *words],
+        cwd=here, env=environment, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip

@@ -60,6 +60,9 @@ def test_flit_mode_and_the_engine_change_the_answer(capsys: Capture) -> None:
         (["--gen", "4", "--mps", "100"], "128, 256, 512"),
         (["--gen", "4", "--engine", "dma"], "copy-engine, sm"),
         ([], "give --gen"),
+        (["--gen", "4", "--machine", "any", "--gpu", "0"], "--gen describes a link and --machine has its own"),
+        (["--width", "8", "--machine", "any", "--gpu", "0"], "--width describes a link"),
+        (["--gen", "4", "--gpu", "0"], "--gpu needs --machine FILE"),
     ],
 )
 def test_a_bad_value_is_one_sentence_and_exit_status_4(words: list[str], said: str, capsys: Capture) -> None:

@@ -251,7 +251,7 @@ def test_json_that_describes_no_machine_is_refused_with_the_place(tmp_path: Path
 
 
 def test_what_is_not_there_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ProbeError, match="cannot be read"):
+    with pytest.raises(ProbeError, match=r"there is no .*absent: name a folder"):
         recording.load(tmp_path / "absent")
     with pytest.raises(ProbeError, match="is no folder"):
         recording.load_tree(tmp_path / "absent")
@@ -263,3 +263,12 @@ def test_a_snapshot_of_a_tree_stays_inside_it(tmp_path: Path) -> None:
     secret = trees.write(tmp_path / "outside", {"x": "SECRET"})
     tree = trees.write(tmp_path / "tree", {"proc/meminfo@": str(secret / "x"), "sys/x": ""})
     assert b"SECRET" not in repr(snapshot.take(Tree(tree))).encode()
+
+
+def test_a_file_that_is_not_there_is_told_with_those_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").touch()
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(ProbeError, match=r"there is no .*/mime\.json: .*there is mine\.json\)"):
+        recording.load(tmp_path / "mime.json")
+    with pytest.raises(ProbeError, match=r"there is no .*: name .* or a JSON file$"):
+        recording.load(tmp_path / "no" / "mime.json")
