@@ -21,6 +21,7 @@ from suite.plugin import (
     saving,
     sentences,
     state,
+    unmeasured,
     versions,
 )
 from suite.plugin.checks import Check
@@ -58,6 +59,7 @@ def pytest_report_header(config: pytest.Config) -> list[str] | None:
     return [
         f"lanecheck {__version__}: {described}; effort {known.settings.effort}",
         *(f"lanecheck: {sentence}" for sentence in versions.mismatches(machine)),
+        *(f"lanecheck: {sentence}" for sentence in options.idle(known.settings, machine)),
     ]
 
 
@@ -121,7 +123,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
     closing.close(known, exitstatus)
     with saving.overheard(session.config):
         yield
-    session.exitstatus = closing.exit_status(known, exitstatus, len(getattr(session, "items", ())))
+    ended = closing.exit_status(known, exitstatus, len(getattr(session, "items", ())))
+    session.exitstatus = unmeasured.status(session, known, ended)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -141,6 +144,7 @@ def pytest_terminal_summary(
         known.lists.restore()
         closing.summarise(terminalreporter, config, known, exitstatus)
         saving.tell(terminalreporter, config)
+        unmeasured.tell(terminalreporter, config, known, exitstatus)
 
 
 @pytest.hookimpl(tryfirst=True, specname="pytest_terminal_summary")

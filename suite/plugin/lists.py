@@ -6,7 +6,7 @@ One cause said a hundred times buries the answer, so that verdicts are left out 
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -35,7 +35,9 @@ class Lists:
         self._all = list(reporter.stats.get("failed", ()))
         self._others = [report for report in self._all if not getattr(report, _MARK, False)]
         self._verbose = config.get_verbosity() > 0
-        self._blocks = self._verbose or config.option.tbstyle not in ("auto", "no")
+        self._style = config.option.tbstyle
+        self._blocks = self._verbose or self._style not in ("auto", "no")
+        self._whole: list[tuple[pytest.TestReport, Any]] = []
         self._lines = self._verbose or config.option.reportchars != DEFAULT_REPORT
 
     @property
@@ -46,17 +48,50 @@ class Lists:
     def for_blocks(self) -> None:
         """Before pytest writes its FAILURES blocks."""
         self._set(self._all if self._blocks else self._others)
+        if self._blocks and self._style != "line":
+            self._whole = _shorten([report for report in self._all if getattr(report, _MARK, False)])
 
     def for_lines(self) -> None:
-        """Before pytest writes its short summary."""
+        """Before pytest writes its short summary, which reads more of a report than its text."""
+        self._restore_texts()
         self._set(self._all if self._lines else self._others)
 
     def restore(self) -> None:
         """Before pytest counts."""
+        self._restore_texts()
         self._set(self._all)
+
+    def _restore_texts(self) -> None:
+        for report, text in self._whole:
+            report.longrepr = text
+        self._whole = []
 
     def _set(self, reports: list[pytest.TestReport]) -> None:
         """An empty list would still make pytest's last line red."""
         self._stats["failed"] = reports
         if not reports:
             del self._stats["failed"]
+
+
+def _shorten(reports: list[pytest.TestReport]) -> list[tuple[pytest.TestReport, Any]]:
+    """After the first of a root cause the others say what is their own, and name that one. The reports that were
+    changed, with what was in them."""
+    first: dict[tuple[str, ...], tuple[str, set[str]]] = {}
+    whole = []
+    for report in reports:
+        lines = str(report.longrepr).rstrip().split("\n")
+        name, told = first.setdefault(_cause(lines), (report.head_line or report.nodeid, set(lines)))
+        if name == (report.head_line or report.nodeid):
+            continue
+        whole.append((report, report.longrepr))
+        own = [line for line in lines[1:] if line not in told]
+        report.longrepr = "\n".join([lines[0], *own, f"  same cause as {name}"])
+    return whole
+
+
+def _cause(lines: list[str]) -> tuple[str, ...]:
+    """Equal for cases of one root cause: what it is called, the first evidence, the next step. Without evidence every
+    case is its own."""
+    if len(lines) < 3:
+        return tuple(lines)
+    return (lines[0].rpartition(": ")[2], lines[1], lines[-1])

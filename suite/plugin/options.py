@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -27,6 +28,8 @@ ELEMENT_BYTES = 4  # collectives move float32
 RANKS_A_GPU = 8  # ranks that share a GPU: two already exercise the code, and no figure comes of more
 RANKS_A_CPU = 4  # ranks on CPUs that share one: beyond it they wait for each other's time slices
 LEAST_BOUND = 16  # ranks that any machine may be asked for, however few its CPUs: to try what a larger one does
+
+_UNNAMED = re.compile(r"benchmark_\d{8}_\d{6}")  # pytest-benchmark's prefix of histograms where none is given
 
 
 def add(parser: pytest.Parser) -> None:
@@ -130,7 +133,7 @@ def validate(config: pytest.Config) -> None:
     if config.pluginmanager.hasplugin("benchmark"):
         _json_folder(config.getoption("benchmark_json"))
         _grouping(config.getoption("benchmark_group_by"))
-        _histogram(bool(config.getoption("benchmark_histogram")))
+        _histogram(config)
         config.option.benchmark_quiet = config.option.benchmark_quiet or not _table_wanted(config)
 
 
@@ -145,6 +148,14 @@ def check_ranks(settings: Settings, machine: Machine) -> None:
             f"--world-size {','.join(above)}: this machine has {cpus} CPU{'' if cpus == 1 else 's'}, which run at most "
             f"{bound} ranks; for ranks on several hosts add --write-plan FILE"
         )
+
+
+def idle(settings: Settings, machine: Machine) -> list[str]:
+    """Sentences about options that change nothing on this machine."""
+    if settings.ranks_per_gpu > 1 and not machine.gpus and not settings.several_hosts:
+        why = f" ({machine.why_no_gpu.rstrip('.')})" if machine.why_no_gpu else ""
+        return [f"--ranks-per-gpu {settings.ranks_per_gpu} changes nothing: there is no GPU{why}"]
+    return []
 
 
 def check_compare(config: pytest.Config) -> None:
@@ -233,9 +244,18 @@ def _grouping(text: str) -> None:
         raise pytest.UsageError(f"--benchmark-group-by={bad[0]}: use {', '.join(GROUPINGS)} or param:NAME")
 
 
-def _histogram(wanted: bool) -> None:
-    if wanted and find_spec("pygal") is None:
+def _histogram(config: pytest.Config) -> None:
+    """Without a name the drawings go below the reports: pytest-benchmark's default is the current folder."""
+    wanted = config.option.benchmark_histogram
+    if not wanted:
+        return
+    if find_spec("pygal") is None:
         raise pytest.UsageError("--benchmark-histogram needs pygal: pip install 'pytest-benchmark[histogram]'")
+    if touches_benchmarks(config):
+        folder = (config.getoption("report_dir") or config.rootpath / "reports") / "histograms"
+        config.option.benchmark_histogram = [
+            str(folder / name) if _UNNAMED.fullmatch(name) else name for name in wanted
+        ]
 
 
 def _table_wanted(config: pytest.Config) -> bool:

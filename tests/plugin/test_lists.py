@@ -64,6 +64,30 @@ def test_the_summary_says_how_many_were_left_out_and_how_to_see_them(slow: Bench
     assert "by their verdict" not in slow.run("-rf").stdout.str()
 
 
+def test_a_root_cause_is_said_once_and_the_others_name_its_first_case(slow: Bench) -> None:
+    own = Verdict("FAIL", "slow_path", (*SLOW.evidence, "only node 1 says this"), SLOW.advice)
+    slow.verdicts["host_memory/copy/node1"] = own
+    text = slow.run("-v", "--junitxml=out.xml").stdout.str()
+    blocks = text[text.index("= FAILURES =") : text.index("short test summary")]
+    assert blocks.count("a third of the near node") == blocks.count("next: move the card") == 1
+    assert blocks.count("only node 1 says this") == 1
+    assert "same cause as test_copy[node0]" in blocks
+    assert "same cause" not in (slow.path / "out.xml").read_text(), "a build server shows each case alone"
+
+
+def test_the_short_summary_has_the_measurement_of_every_case(slow: Bench) -> None:
+    lines = [line for line in slow.run("-v").stdout.lines if line.startswith("FAILED ")]
+    assert len(lines) == 2
+    assert all("Failed: 67.1 GB/s" in line for line in lines)
+
+
+def test_another_cause_is_said_whole(slow: Bench) -> None:
+    slow.verdicts["host_memory/copy/node1"] = Verdict("FAIL", "slow_path", ("another evidence",), SLOW.advice)
+    text = slow.run("-v").stdout.str()
+    assert "same cause" not in text
+    assert text.count("next: move the card") >= 2
+
+
 def test_errors_of_the_code_keep_their_traceback(slow: Bench) -> None:
     slow.write(host_memory=MEMORY + BUGS)
     result = slow.run()

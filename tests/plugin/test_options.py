@@ -203,3 +203,19 @@ def test_strict_verdicts_is_not_pytests_strict(bench: Bench, tmp_path: Path) -> 
     assert result.ret == 0
     result.stdout.fnmatch_lines(["lanecheck:*", "*--strict-verdicts*"])
     assert tmp_path.is_dir()
+
+
+def test_ranks_on_a_gpu_that_is_not_there_are_told_to_change_nothing(bench: Bench) -> None:
+    line = "lanecheck: --ranks-per-gpu 2 changes nothing: there is no GPU (no NVIDIA driver is loaded)"
+    assert line not in bench.run("--sizes=8", "--ranks-per-gpu=2").stdout.lines
+    bench.machine = NO_GPU
+    assert line in bench.run("--sizes=8", "--ranks-per-gpu=2").stdout.lines
+    assert "changes nothing" not in bench.run("--sizes=8").stdout.str()
+
+
+def test_histograms_without_a_name_go_below_the_reports(bench: Bench) -> None:
+    config = bench.pytester.parseconfigure("-p", "suite.plugin", "benchmarks/", "--benchmark-histogram")
+    (prefix,) = config.option.benchmark_histogram
+    assert Path(prefix).parent == bench.path / "reports" / "histograms"
+    config = bench.pytester.parseconfigure("-p", "suite.plugin", "benchmarks/", "--benchmark-histogram=plots/mine")
+    assert config.option.benchmark_histogram == ["plots/mine"]

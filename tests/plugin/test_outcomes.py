@@ -218,3 +218,23 @@ def test_logs_have_each_groups_table_as_it_ends(memory: Bench) -> None:
     table = next(i for i, line in enumerate(lines) if line.startswith("Host memory"))
     assert table < next(i for i, line in enumerate(lines) if line.startswith("benchmarks/test_other.py"))
     assert not any("\x1b" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--benchmark-skip"], "--benchmark-skip skips every case"),
+        (["-k", "no_such_case"], "no case is left of 2, see -k*"),
+    ],
+)
+def test_where_every_case_was_left_out_it_is_exit_status_5_and_said(memory: Bench, words: list[str], why: str) -> None:
+    result = memory.run(*words)
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines([f"lanecheck: nothing was measured: {why}"])
+
+
+def test_listing_the_cases_and_measuring_some_say_nothing_of_it(memory: Bench) -> None:
+    for words in (["--collect-only"], ["-k", "node0"]):
+        result = memory.run(*words)
+        assert result.ret == 0
+        assert "nothing was measured:" not in result.stdout.str()
