@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -27,13 +23,11 @@ def close(state: State, exitstatus: int) -> None:
     if state.session is None:
         return
     try:
-        with _undisturbed():
+        with state.signals.undisturbed():
             run = state.session.close(complete(state.session, exitstatus))
             state.notes += state.baselines.end(run)
     except SuiteError as error:
         state.notes.append(f"{error}.")
-    finally:
-        state.restore_signals()
 
 
 def complete(session: Session, exitstatus: int) -> bool:
@@ -103,17 +97,3 @@ def _left_out(state: State) -> list[str]:
         ("1 case fails by its verdict", "it") if count == 1 else (f"{count} cases fail by their verdict", "them")
     )
     return [f"{cases}: -rf lists {them}, -v says the evidence and the next step of each"]
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """A second Ctrl-C must not tear what the first one is having written. Every wait inside has a deadline."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

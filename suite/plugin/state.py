@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,6 +14,7 @@ from suite.plugin import baseline, options
 from suite.plugin.baseline import Baselines
 from suite.plugin.lists import Lists
 from suite.plugin.replay import Clock
+from suite.plugin.signals import Signals
 from suite.records.expect import NOTHING, Expectations
 from suite.records.machine import Machine
 from suite.records.run import Settings
@@ -47,6 +45,7 @@ class State:
     expected: Expectations = NOTHING
     thresholds: dict[str, float] = field(default_factory=dict)
     clock: Clock = field(default_factory=Clock)
+    signals: Signals = field(default_factory=Signals)
     planned: int = 0
     session: Session | None = None
     notes: list[str] = field(default_factory=list)
@@ -56,7 +55,6 @@ class State:
     lists: Lists | None = None
     _machine: Machine | None = None
     _representatives: Representatives | None = None
-    _sigterm: Any = None
 
     @property
     def simulated(self) -> bool:
@@ -100,7 +98,6 @@ class State:
                 )  # fmt: skip
             except SuiteError as error:
                 pytest.exit(str(error), returncode=EXIT_USAGE)
-            self._sigterm = catch_sigterm()
         return self.session
 
     def _engine(self, folder: Path) -> Engine:
@@ -112,12 +109,6 @@ class State:
         engine = pipeline.engine_for(self.scenario, folder)
         return pipeline.results_reader(self.results, engine) if self.results is not None else engine
 
-    def restore_signals(self) -> None:
-        """Gives SIGTERM back to whoever had it."""
-        if self._sigterm is not None:
-            signal.signal(signal.SIGTERM, self._sigterm)
-            self._sigterm = None
-
 
 KEY = pytest.StashKey[State]()
 
@@ -125,11 +116,16 @@ KEY = pytest.StashKey[State]()
 def configure(config: pytest.Config) -> State:
     """The state of this run, from its options. Raises pytest.UsageError."""
     options.validate(config)
+    signals = Signals()
+    if options.touches_benchmarks(config):
+        config.add_cleanup(signals.give_back)
+        signals.catch()
     path = config.getoption("machine")
     config.stash[KEY] = State(
         settings=options.settings(config),
         base=config.getoption("report_dir") or config.rootpath / "reports",
         baselines=baseline.configure(config),
+        signals=signals,
         strict=config.getoption("strict_verdicts"),
         host_name=config.getoption("host_name"),
         scenario=_scenario(path) if path else None,
@@ -149,18 +145,6 @@ def require(option: str, wanted: tuple[int, ...] | None, there: list[int], none:
     if absent:
         allowed = f"allowed are {', '.join(map(str, there))}" if there else f"there is none ({none})"
         raise pytest.UsageError(f"{option} {','.join(absent)}: not on this machine; {allowed}")
-
-
-def catch_sigterm() -> Any:
-    """SIGTERM ends the run as Ctrl-C does: Slurm, CI and systemd send it. The handler that was there before; None
-    where signals cannot be set (not in the main thread)."""
-    if threading.current_thread() is not threading.main_thread():
-        return None
-    return signal.signal(signal.SIGTERM, _interrupt)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt("SIGTERM")
 
 
 def _probe(host_name: bool) -> Machine:

@@ -100,7 +100,7 @@ def rebuilt(folder: Path) -> Run:
     return runs.read(folder / "run.json")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_and_sigterm_close_an_incomplete_run(slow: Bench, number: signal.Signals) -> None:
     process = slow.spawn("--benchmark-json=out.json")
     output = end_in_the_middle(slow, process, number)
@@ -135,6 +135,66 @@ SimulatedEngine.close = close
     output = end_in_the_middle(slow, process, signal.SIGINT)
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output
     assert (slow.folders[0] / "run.jsonl").read_bytes().endswith(b'{"end":{"complete":false}}\n')
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_repeats_between_the_first_signal_and_the_end_tear_nothing(slow: Bench, number: signal.Signals) -> None:
+    """At pytest's own hook, before our closing has begun, and at its last one, after it has ended."""
+    (slow.path / "conftest.py").write_text(
+        SLOW
+        + f"""
+import os
+import pytest
+
+
+def again():
+    os.kill(os.getpid(), {int(number)})
+    time.sleep(0.05)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_keyboard_interrupt():
+    again()
+
+
+def pytest_unconfigure():
+    again()
+"""
+    )
+    process = slow.spawn()
+    output = end_in_the_middle(slow, process, number)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    assert "Traceback" not in output
+    assert f"report: {slow.folders[0]}/report.md" in output
+    assert (slow.folders[0] / "run.jsonl").read_bytes().endswith(b'{"end":{"complete":false}}\n')
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_before_the_first_case_is_an_interruption_too(bench: Bench, number: signal.Signals) -> None:
+    (bench.path / "conftest.py").write_text(
+        f"""
+import os
+
+def pytest_collection():
+    os.kill(os.getpid(), {int(number)})
+"""
+    )
+    process = bench.spawn()
+    output, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    assert "Traceback" not in output
+    assert bench.folders == []
+
+
+def test_a_run_that_nohup_started_goes_on_after_sighup(slow: Bench) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # inherited by what is started
+    try:
+        process = slow.spawn()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    output = end_in_the_middle(slow, process, signal.SIGHUP)
+    assert process.returncode == 0, output
+    assert slow.report.complete
 
 
 def test_after_kill_9_the_report_is_rebuilt_from_the_journal(slow: Bench) -> None:
