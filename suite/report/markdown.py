@@ -45,6 +45,21 @@ def escape(text: str) -> str:
     return _MENTION.sub(r"\1<!-- -->", marked)
 
 
+def own(text: str) -> str:
+    """A sentence of lanecheck's own, whose `code spans` stay such; all else in it means itself."""
+    if text.count("`") % 2:
+        return escape(text)
+    parts = style.clean(text).split("`")
+    return "".join(code(part) if place % 2 else _spaced(part) for place, part in enumerate(parts))
+
+
+def _spaced(text: str) -> str:
+    """Escaped text with the spaces at its ends."""
+    inner = text.strip()
+    before, _, after = text.partition(inner) if inner else (text, "", "")
+    return before + escape(inner) + after
+
+
 def code(text: str) -> str:
     """Text as a code span. A backtick cannot be written inside one of a single backtick: it becomes an apostrophe."""
     return "`" + style.clean(text).replace("`", "'").replace("|", "\\|") + "`"
@@ -53,7 +68,7 @@ def code(text: str) -> str:
 def _finding(finding: Finding) -> str:
     lines = [f"- **{style.marked(finding.status, finding.status)}** {escape(finding.sentence)}"]
     if finding.advice:
-        lines.append(f"  → {escape(finding.advice)}")
+        lines.append(f"  → {own(finding.advice)}")
     if finding.cases:
         more = f" and {len(finding.cases) - _MOST_CASES} more" if len(finding.cases) > _MOST_CASES else ""
         lines.append(f"  Seen in {', '.join(code(case) for case in finding.cases[:_MOST_CASES])}{more}.")
@@ -61,7 +76,8 @@ def _finding(finding: Finding) -> str:
 
 
 def _known(finding: Finding) -> str:
-    return f"- {escape(' '.join(part for part in (finding.sentence, finding.advice) if part))}"
+    parts = [escape(finding.sentence), *([own(finding.advice)] if finding.advice else [])]
+    return f"- {' '.join(parts)}"
 
 
 def table_parts(table: Table, level: str) -> list[str]:
@@ -73,7 +89,7 @@ def table_parts(table: Table, level: str) -> list[str]:
         rule = _row(["--:" if column.kind == "number" else ":--" for column in fitted.columns])
         body = [_row([_cell(c, column) for c, column in zip(row, fitted.columns, strict=True)]) for row in fitted.rows]
         parts.append("\n".join([head, rule, *body]))
-    return [*parts, *(f"{escape(note)}" for note in fitted.notes)]
+    return [*parts, *(own(note) for note in fitted.notes)]
 
 
 def _without_bars(table: Table) -> Table:

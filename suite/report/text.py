@@ -12,10 +12,10 @@ from suite.report.tables.model import worst
 WIDTH = 100
 _MOST_CASES = 3
 _MOST_TROUBLES = 5
-LEGEND = (
-    "✓ PASS, ! WARN, ✗ FAIL, ? INDETERMINATE (cannot be told). % is of the ceiling of the path with its links as they "
-    "ran under load, a bar of what it could be if every link ran at what both its ends can do; ~ marks a ceiling that "
-    "is soft or rests on an assumed payload size."
+_MARKS = "✓ PASS, ! WARN, ✗ FAIL, ? INDETERMINATE (cannot be told)."
+_PERCENT = (
+    "% is of the ceiling of the path with its links as they ran under load, a bar of what it could be if every link "
+    "ran at what both its ends can do; ~ marks a ceiling that is soft or rests on an assumed payload size."
 )
 
 
@@ -42,8 +42,15 @@ def summary(
     for name in groups.names(run):
         if name not in without:
             lines += ["", *_group(run, name, width, colour)]
-    lines += ["", *style.wrapped(LEGEND, width)]
+    lines += ["", *style.wrapped(legend(run), width)]
     return "\n".join(lines) + "\n"
+
+
+def legend(run: Run) -> str:
+    """What the marks mean; what percents and bars mean only where a table has them."""
+    tables = [table for name in groups.names(run) for table in groups.tables(run, name, brief=True)]
+    shown = {column.name for table in tables for column in table.columns}
+    return f"{_MARKS} {_PERCENT}" if "%" in shown else _MARKS
 
 
 def answer(run: Run, findings: Sequence[Finding], headline: str, *, width: int = WIDTH, colour: bool = False) -> str:

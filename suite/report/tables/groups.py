@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from suite.records.case import COLLECTIVES
 from suite.records.run import Result, Run
@@ -18,6 +20,9 @@ _TITLES = {
     "allreduce": "Allreduce",
 }
 
+# How the judge's notes on the samples of a case begin.
+_SPREAD = "the samples spread"
+_NO_CEILING = "PASS means that the bytes and their placement are right; no ceiling judges the rate"
 _PER_NODE = ("host_memory", "host_copy", "host_staging")
 
 
@@ -39,7 +44,35 @@ def members(run: Run, name: str) -> list[Result]:
 def tables(run: Run, name: str, *, brief: bool) -> list[Table]:
     """The tables of a group, without columns that are empty throughout. brief: message sizes are thinned, and what a
     matrix shows is not listed again."""
-    return [without_empty(table) for table in _tables(run, name, brief=brief)]
+    made = [without_empty(table) for table in _tables(run, name, brief=brief)]
+    said = _said(members(run, name))
+    return [replace(made[0], notes=(*made[0].notes, *said)), *made[1:]] if made else []
+
+
+def _said(results: Sequence[Result]) -> list[str]:
+    """What a PASS means where there is no ceiling, and which samples spread."""
+    passed = [r for r in results if words.status(r) == "PASS"]
+    named = [*(["host memory"] * any(r.operation == "host_memory_copy" for r in passed))]
+    named += ["gloo"] * any(r.backend == "gloo" for r in passed)
+    found = [f"{named[0]}: {_NO_CEILING}"] if named else []
+    return found + _spread(results)
+
+
+def _spread(results: Sequence[Result]) -> list[str]:
+    """The cases whose verdict notes that the samples differ, the widest one named."""
+    noted = [(_percent(text), r.case) for r in results if r.verdict for text in r.verdict.evidence if _SPREAD in text]
+    if not noted:
+        return []
+    most, case = max(noted)
+    return [
+        f"{_SPREAD} widely in {_cases(len(noted))} (interquartile range over median), most in {case}: {most} %; "
+        "their rates are less certain"
+    ]
+
+
+def _percent(text: str) -> int:
+    number = re.search(r"(\d+)\s*%", text)
+    return int(number[1]) if number else 0
 
 
 def _tables(run: Run, name: str, *, brief: bool) -> list[Table]:
