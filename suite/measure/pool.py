@@ -9,7 +9,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from typing import BinaryIO, NoReturn
 import msgspec
 
 from suite.errors import FailureKind, MeasureError, Unavailable
-from suite.measure import processes
+from suite.measure import leftover, processes
 from suite.measure.answer import Answer, Rank, Setup
 from suite.measure.channel import Channel
 from suite.records.case import Plan
@@ -69,7 +68,7 @@ class Pool:
         self.lost: tuple[int, ...] = ()  # ranks that not even SIGKILL ended
         self._plan = first
         self._workers: list[_Worker] = []
-        self._rendezvous = Path(tempfile.mkdtemp(prefix="lanecheck-"))
+        self._rendezvous = leftover.new_folder()
         with self._ended_on_failure():
             for rank in ranks or self._all_ranks():
                 self._workers.append(self._start(rank, folder / f"{name}-rank{rank.rank}.log", handlers or {}))
