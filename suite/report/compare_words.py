@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -10,6 +11,7 @@ from suite.units import format_bandwidth, format_percent, format_seconds
 
 _FACTOR = 1.5  # from here on '×9.0' reads better than '+800 %'
 _NEW_CEILING = 0.01
+_ABOUT = 0.8  # changes within a fifth of the largest are told by the plainest case
 _LISTED = 20
 CALLS: dict[Call, str] = {"worse": "worse", "better": "better", "inconclusive": "inconclusive", "same": "no change"}
 _UNDER_LOAD = "link under load"
@@ -21,6 +23,7 @@ def headline(comparison: Comparison) -> str:
     said = sentences(comparison)
     counts = _counts(comparison)
     if comparison.call in ("worse", "better"):
+        simulated += _mixed(comparison)
         more = f" {counts}." if len(said) > 1 or len(called(comparison.changes)) > 1 else ""
         return f"{simulated}{said[0]}{more}"
     if not comparison.changes:
@@ -28,6 +31,13 @@ def headline(comparison: Comparison) -> str:
     if comparison.call == "inconclusive":
         return f"{simulated}No change that can be called: {counts}."
     return f"{simulated}No change beyond noise in {_cases(len(comparison.changes))}."
+
+
+def _mixed(comparison: Comparison) -> str:
+    """'mixed: 7 worse, 1 better. ' where both are called; the sentence after it is of the gravest of the worse."""
+    found = [change.call for change in comparison.changes]
+    worse, better = found.count("worse"), found.count("better")
+    return f"mixed: {worse} worse, {better} better. " if worse and better else ""
 
 
 def sentences(comparison: Comparison) -> tuple[str, ...]:
@@ -141,13 +151,20 @@ def _cases(count: int) -> str:
 
 def _sentence(group: Sequence[Change], comparison: Comparison) -> str:
     """'GPU1 Gen1 x16 → Gen4 x16 under load; host_to_device 2.90 GB/s → 26.1 GB/s (×9.0, …): the fix worked.'"""
-    best = min(group, key=_spokesman)
+    best = min(_gravest(group), key=_spokesman)
     links = "; ".join(_link(difference) for difference in _links(comparison, best.gpus))
     subject = links or (_gpus(best.gpus) if best.gpus else "")
     joint = "; " if links else ": " if subject else ""
     more = f", and {len(group) - 1} more case{'s' if len(group) > 2 else ''}" if len(group) > 1 else ""
     repeated = ", measured again" if all(change.repeated for change in group) else ""
     return f"{subject}{joint}{_numbers(best)}{more}{repeated}: {_conclusion(group, comparison)}."
+
+
+def _gravest(group: Sequence[Change]) -> Sequence[Change]:
+    """Of changes some of which are worse: those that lost about as much as the one that lost most."""
+    worse = [change for change in group if change.call == "worse"]
+    most = max(map(size, worse), default=0.0)
+    return [change for change in worse if size(change) >= _ABOUT * most] or group
 
 
 def _numbers(change: Change) -> str:
@@ -166,13 +183,23 @@ def _conclusion(group: Sequence[Change], comparison: Comparison) -> str:
     if calls == {"worse"}:
         named = {f" GPU{gpu} " for change in group for gpu in change.gpus}
         busy = [sentence for sentence in comparison.busy if any(name in sentence for name in named)]
-        return "; ".join(["worse", *busy])
+        return "; ".join([f"{_probably(group)}worse", *busy])
     if len(calls) > 1:
         worse = sum(1 for change in group if change.call == "worse")
-        return f"mixed, {worse} of {len(group)} are worse"
+        return f"{_probably(group)}mixed, {worse} of {len(group)} are worse"
     if any(change.status_after not in ("PASS", None) for change in group):
         return "better, but not all of it is right yet"
-    return "the fix worked" if any(change.status_before in ("FAIL", "WARN") for change in group) else "better"
+    return (
+        "the fix worked"
+        if any(change.status_before in ("FAIL", "WARN") for change in group)
+        else f"{_probably(group)}better"
+    )
+
+
+def _probably(group: Sequence[Change]) -> str:
+    """'probably ' where numbers alone speak, of one run on a side, and were not measured again."""
+    single = all(min(change.runs_before, change.runs_after) == 1 for change in group)
+    return "probably " if single and not any(change.repeated for change in group) else ""
 
 
 def _spokesman(change: Change) -> tuple[int, bool, int, float]:
@@ -182,11 +209,17 @@ def _spokesman(change: Change) -> tuple[int, bool, int, float]:
     return rank, change.ratio is None, -change.bytes, -(change.after or 0.0)
 
 
-def _gravity(group: Sequence[Change], comparison: Comparison) -> tuple[bool, bool, int, float]:
-    """Worse first; then the GPU whose link changed, single GPUs before sets of them, the largest change first."""
+def _gravity(group: Sequence[Change], comparison: Comparison) -> tuple[bool, bool, float, int, float]:
+    """Worse first; then the GPU whose link changed, the largest change, single GPUs before sets of them."""
     worse = any(change.call == "worse" for change in group)
     gpus = group[0].gpus
-    return not worse, not (len(gpus) == 1 and _links(comparison, gpus)), len(gpus) or 99, -max(map(size, group))
+    most = max(map(size, _gravest(group)))
+    return not worse, not (len(gpus) == 1 and _links(comparison, gpus)), -_steps(most), len(gpus) or 99, -most
+
+
+def _steps(factor: float) -> float:
+    """How large a change is in coarse steps, so that nearly equal ones are ordered by what they are of."""
+    return math.floor(math.log(factor, _FACTOR)) if math.isfinite(factor) else factor
 
 
 def _links(comparison: Comparison, gpus: tuple[int, ...]) -> list[Difference]:

@@ -43,7 +43,7 @@ def compare(
         changes=changes,
         missing=missing,
         forced=reasons,
-        notes=tuple(_notes(before, after)),
+        notes=(*_notes(before, after), *_threads(old, new)),
         busy=compare_machine.busy(before, (*after, *again)),
     )
 
@@ -171,6 +171,15 @@ def _notes(before: Sequence[Run], after: Sequence[Run]) -> Iterator[str]:
         where = "a side" if len(before) == len(after) else "before" if len(before) == 1 else "after"
         yield f"One run {where}: only changes above 10 % are called; from four runs a side on, changes above 3 % are."
     yield from _settings(before[-1], after[-1])
+
+
+def _threads(old: dict[str, Cases], new: dict[str, Cases]) -> Iterator[str]:
+    """Cases that another number of threads measured: that alone can make a difference."""
+    counts = [(c, old[c].last.threads, new[c].last.threads) for c in new if c in old]
+    other = [f"{case} ({one} before, {two} after)" for case, one, two in counts if one != two]
+    if other:
+        more = f" and {len(other) - 3} more" if len(other) > 3 else ""
+        yield f"Copied by another number of threads: {', '.join(other[:3])}{more}."
 
 
 def _settings(before: Run, after: Run) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -19,11 +20,16 @@ SMALL_MESSAGE = MIB
 _POSSIBLE: dict[Quantity, tuple[float, float]] = {"bandwidth": (1.0, 1e15), "latency": (1e-12, 1e6)}
 
 
+# A change within so many spreads of a single run's rounds is not told from them.
+_SPREADS = 2.0
+
+
 @dataclass
 class Cases:
     """One case in the runs of one side. values, tails: a median and a tail a run that has them (bytes/s or seconds).
     broken: verdict causes of runs in which it failed without samples that count. last: the newest result. sizes: bytes
-    of what was measured. others: runs that measured something else under this name, left out."""
+    of what was measured. others: runs that measured something else under this name, left out. spread: of the rounds
+    of the run in which they differ most, interquartile range over median."""
 
     last: Result
     quantity: Quantity
@@ -33,6 +39,7 @@ class Cases:
     rounds: int = 1 << 30
     sizes: set[int] = field(default_factory=set)
     others: int = 0
+    spread: float = 0.0
 
 
 def collect(runs: Sequence[Run]) -> dict[str, Cases]:
@@ -89,8 +96,19 @@ def change(before: Cases, after: Cases, *, boot_each: bool = False) -> Change:
         return replace(base, call="same", why=f"{_words(after.broken)} on both sides")
     rounds = min(before.rounds, after.rounds)
     answer = statistics.compare(before.values, after.values, boot_each=boot_each, rounds=rounds)
-    found = _answered(base, answer)
+    found = _steady(_answered(base, answer), before, after)
     return replace(found, why="; ".join([found.why, *_caveats(before, after)]))
+
+
+def _steady(change: Change, before: Cases, after: Cases) -> Change:
+    """One run a side stands for its own spread alone: a change within it is not called."""
+    spread = max(before.spread, after.spread)
+    if change.call not in ("worse", "better") or min(len(before.values), len(after.values)) > 1:
+        return change
+    if spread <= (change.gate or 0.0) or abs(math.log(change.ratio or 1.0)) > _SPREADS * spread:
+        return change
+    why = f"the rounds of one run differ by {spread * 100:.0f} %, more than the gate, repeat: {change.why}"
+    return replace(change, call="inconclusive", why=why)
 
 
 def confirmed(change: Change, before: Cases, again: Cases | None) -> Change:
@@ -123,6 +141,7 @@ def _add(known: Cases, result: Result) -> None:
         factor = statistics.tail(result.samples_s)
         known.tails.append(value / factor if known.quantity == "bandwidth" else value * factor)
         known.rounds = min(known.rounds, len(result.samples_s))
+        known.spread = max(known.spread, statistics.rounds_spread(result.samples_s))
     elif result.verdict is not None and result.verdict.status == "FAIL":
         known.broken.append(result.verdict.cause)
 
@@ -137,6 +156,8 @@ def _value(result: Result, wanted: Quantity) -> float | None:
 
 
 def _caveats(before: Cases, after: Cases) -> Iterator[str]:
+    if before.last.threads != after.last.threads:
+        yield f"copied by {before.last.threads} threads before, {after.last.threads} after"
     sizes = before.sizes | after.sizes
     if len(sizes) > 1:
         yield f"of different sizes ({', '.join(map(format_bytes, sorted(sizes)))})"

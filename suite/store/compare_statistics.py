@@ -96,6 +96,14 @@ def spread(values: Sequence[float]) -> float:
     return stdev([math.log(value) for value in values]) if len(values) > 1 else 0.0
 
 
+def rounds_spread(seconds: Sequence[float]) -> float:
+    """Interquartile range of the rounds' times over their median; 0 with one round."""
+    if len(seconds) < 2:
+        return 0.0
+    low, middle, high = quantiles(seconds, n=4, method="inclusive")
+    return (high - low) / middle
+
+
 def tail(seconds: Sequence[float]) -> float:
     """The 90th percentile of the rounds' times over their median: how much worse the slow rounds of a run are."""
     if len(seconds) < 2:

@@ -37,7 +37,7 @@ def test_a_gain_that_is_not_right_yet_is_not_called_fixed() -> None:
 
 
 def test_a_gain_where_nothing_was_wrong_is_just_better() -> None:
-    assert words.sentences(compare([run(copy(20.0))], [run(copy(26.0), start=1)]))[0].endswith(": better.")
+    assert words.sentences(compare([run(copy(20.0))], [run(copy(26.0), start=1)]))[0].endswith(": probably better.")
 
 
 def test_nothing_beyond_noise_says_that() -> None:
@@ -49,8 +49,8 @@ def test_what_is_worse_names_a_busy_gpu() -> None:
     used = replace(MACHINE, gpus=(MACHINE.gpus[0], replace(MACHINE.gpus[1], utilization=0.87)))
     found = compare([run(copy(26.0))], [run(copy(13.0), start=1, machine=used)])
     assert words.headline(found) == (
-        "GPU1: host_to_device 26.0 GB/s → 13.0 GB/s (×0.50, 45 % of the ceiling): worse; busy GPU: GPU1 was 87 % "
-        "busy with another program when the run began."
+        "GPU1: host_to_device 26.0 GB/s → 13.0 GB/s (×0.50, 45 % of the ceiling): probably worse; busy GPU: GPU1 was 87 "
+        "% busy with another program when the run began."
     )
 
 

@@ -1,0 +1,50 @@
+"""The first line of a comparison: the gravest loss first, how many went which way, and how sure it is."""
+
+from __future__ import annotations
+
+from suite.report import compare_words as words
+from suite.store.compare import compare
+from tests.store.small import copy, run, runs
+
+OTHER = "host_copy/device_to_host/gpu1/node0/256MiB"
+
+
+def test_losses_beside_a_gain_open_with_both_counts_and_the_gravest_loss() -> None:
+    back = {"operation": "device_to_host"}
+    before = run(copy(20.0), copy(26.0, OTHER, **back))
+    after = run(copy(26.0), copy(6.5, OTHER, **back), start=1)
+    said = words.headline(compare([before], [after]))
+    assert said.startswith("mixed: 1 worse, 1 better. GPU1: device_to_host 26.0 GB/s → 6.50 GB/s")
+
+
+def test_a_set_that_lost_most_comes_before_a_single_gpu_that_lost_little() -> None:
+    both = {"operation": "all_gpus_host_to_device", "gpus": (0, 1)}
+    before = run(copy(26.0), copy(50.0, "host_copy/all", **both))
+    after = run(copy(22.0), copy(12.0, "host_copy/all", **both), start=1)
+    assert words.sentences(compare([before], [after]))[0].startswith("GPU0, GPU1: ")
+
+
+def test_one_run_a_side_is_probable_and_four_are_sure() -> None:
+    one = words.headline(compare([run(copy(26.0))], [run(copy(20.0), start=1)]))
+    four = words.headline(compare(runs((26.0, 26.1, 25.9, 26.0)), runs((20.0, 20.1, 19.9, 20.0), start=10)))
+    assert "probably worse" in one
+    assert "worse" in four
+    assert "probably" not in four
+
+
+def test_a_change_within_the_spread_of_one_runs_rounds_is_inconclusive() -> None:
+    rounds = (0.008, 0.010, 0.012, 0.014, 0.016)  # seconds: the middle half spans a third of the median
+    noisy = copy(20.0, samples_s=rounds)
+    (change,) = compare([run(copy(26.0))], [run(noisy, start=1)]).changes
+    assert change.call == "inconclusive"
+    assert "the rounds of one run differ by 33 %" in change.why
+    (large,) = compare([run(copy(26.0))], [run(copy(2.9, samples_s=rounds), start=1)]).changes
+    assert large.call == "worse"
+
+
+def test_another_number_of_threads_is_noted() -> None:
+    found = compare([run(copy(26.0, threads=4))], [run(copy(26.0, threads=8), start=1)])
+    assert any("Copied by another number of threads" in note and "4 before, 8 after" in note for note in found.notes)
+    assert "copied by 4 threads before, 8 after" in found.changes[0].why
+    same = compare([run(copy(26.0))], [run(copy(26.0), start=1)])
+    assert not any("threads" in note for note in same.notes)
