@@ -49,8 +49,8 @@ def test_what_is_worse_names_a_busy_gpu() -> None:
     used = replace(MACHINE, gpus=(MACHINE.gpus[0], replace(MACHINE.gpus[1], utilization=0.87)))
     found = compare([run(copy(26.0))], [run(copy(13.0), start=1, machine=used)])
     assert words.headline(found) == (
-        "GPU1: host_to_device 26.0 GB/s → 13.0 GB/s (×0.50, 45 % of the ceiling): probably worse; busy GPU: GPU1 was 87 "
-        "% busy with another program when the run began."
+        "GPU1: host_to_device 26.0 GB/s → 13.0 GB/s (×0.50, 45 % of the ceiling): probably worse; busy GPU: GPU1 was "
+        "87 % busy with another program when the run began."
     )
 
 
