@@ -66,10 +66,13 @@ def test_json_is_the_run_and_the_warning_goes_beside_it(killed: Path, capsys: py
     assert "INCOMPLETE" in printed.err
 
 
-def test_a_folder_without_a_run_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_a_run_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the sentence names the runs below reports/, and here there are none
     assert cli.main(["report", str(tmp_path)]) == 4
     assert capsys.readouterr().err == (
-        f"lanecheck report: {tmp_path} holds no run.json and no run.jsonl: give the folder of one run\n"
+        f"lanecheck report: {tmp_path} holds no run.json and no run.jsonl: name the folder of one run\n"
     )
 
 
