@@ -15,7 +15,7 @@ X4_HOP = build.scenarios()["2xpcie-x4-hop"]
 def test_the_hop_that_a_warning_names_has_no_tick() -> None:
     edges = [place.edge for place in tree.everything(tree.build(run(X4_HOP, groups=("link",)).run)) if place.edge]
     culprit = next(edge for edge in edges if str(edge.possible) == "Gen4 x4")
-    assert culprit.health == "narrow"
+    assert culprit.health == "short"
     assert picture.edge_words(culprit)[0] == "! Gen4 x4"
     assert [edge.health for edge in edges if edge is not culprit] == ["full", "full"]
 

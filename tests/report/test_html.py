@@ -14,6 +14,7 @@ from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -298,3 +299,12 @@ def test_collectives_that_differ_in_more_than_the_size_are_curves_of_their_own()
     other = [replace(result, in_place=False, case=f"{result.case}/out") for result in usual]
     bandwidth, _latency = curves.charts(replace(samples.sound(), results=(*usual, *other)))
     assert [name.partition(":")[0] for name in bandwidth.named] == ["✓ 2 ranks", "✓ 2 ranks, out of place"]
+
+
+def test_no_state_of_a_link_shares_its_name_with_a_class_that_hides() -> None:
+    css = (Path(html.__file__).parent / "page.css").read_text()
+    hidden = {
+        name for names in re.findall(r"([^{}]+)\{ display: none; \}", css) for name in re.findall(r"\.(\w+)", names)
+    }
+    assert {"narrow", "wide", "less"} <= hidden
+    assert not hidden & set(get_args(tree.Health))

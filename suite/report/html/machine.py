@@ -147,7 +147,7 @@ def remark_class(words: str) -> str:
 
 def edge_words(edge: Edge) -> list[str]:
     """What the link does, with a mark that needs no colour; then what else there is to say of it, a line each."""
-    mark = {"full": "✓ ", "narrow": "! ", "below": "✗ ", "idle": "idle ", "unknown": "? "}[edge.health]
+    mark = {"full": "✓ ", "short": "! ", "below": "✗ ", "idle": "idle ", "unknown": "? "}[edge.health]
     now = str(edge.now) if edge.health != "unknown" or edge.now.known else "not visible"
     could = [f"could be {edge.possible}"] if edge.health in ("below", "idle") else []
     return [mark + now, *could, *([NARROWEST] if edge.narrowest else [])]

@@ -14,7 +14,7 @@ from suite.report.tables import machine as links
 from suite.report.tables import words
 
 Kind = Literal["node", "port", "switch", "gpu"]
-Health = Literal["full", "narrow", "below", "idle", "unknown"]
+Health = Literal["full", "short", "below", "idle", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Edge:
 
     @property
     def health(self) -> Health:
-        """full: all that both ends can do; narrow: that, and a verdict says it is too little. An idle link says
+        """full: all that both ends can do; short: that, and a verdict says it is too little. An idle link says
         nothing, however slow it is."""
         if not self.now.known or not self.possible.known:
             return "unknown"
         if self.now == self.possible:
-            return "narrow" if self.culprit else "full"
+            return "short" if self.culprit else "full"
         slower = (links.rate(self.now) or 0) < (links.rate(self.possible) or 0)
         if not slower:
             return "full"
