@@ -151,10 +151,7 @@ def _network(machine: Machine, plan: Plan, how: Taken) -> Limits:
     if not rates:
         return ceilings.unknown(_NETWORK)
     several_hosts = not plan.gpus or plan.world_size > len(machine.gpus)
-    share = (
-        len(machine.gpus) / plan.world_size if plan.world_size > len(machine.gpus) else 0.5 if several_hosts else 1.0
-    )
-    here = max(1, round(crossings * share))  # edges that leave this host; of hosts whose number is not known: of two
+    here = _leaving(crossings, plan.world_size, len(machine.gpus), several_hosts)
     rate = network(sum(rates.values()), how.channels, here)
     names = f"{', '.join(rates)}: {sum(rates.values()) / 1e9:.1f} GB/s of network"
     why = (
