@@ -25,8 +25,8 @@ from suite.records.case import Plan
 Handler = Callable[[Plan, Rank], Answer]
 
 _COLLECTIVE = "suite.measure.collective:measure"
-_COPY = "suite.measure.cuda_copy:measure"
-_PEER = "suite.measure.cuda_peer:measure"
+_COPY = "suite.measure.cuda.copy:measure"
+_PEER = "suite.measure.cuda.peer:measure"
 HANDLERS: dict[str, str] = {
     "host_memory_copy": "suite.measure.host_memory:measure",
     "allreduce": _COLLECTIVE,

@@ -9,7 +9,7 @@ from suite.records.flows import flows
 # and of filling and comparing; seconds of a case besides; copies that find out how long a sample must be.
 DIRECT, STAGED, LOOKED_AT = 20e9, 8e9, 1e9
 BESIDES_S, PILOT = 0.04, 10
-# A GPU that was left alone for a second is woken for so long (suite.measure.cuda_timing).
+# A GPU that was left alone for a second is woken for so long (suite.measure.cuda.timing).
 WAKE_S = 0.3
 
 

@@ -11,27 +11,27 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from suite.errors import Unavailable
-from suite.measure import cuda_kernels, cuda_timing
 from suite.measure.answer import Answer, Rank
-from suite.measure.cuda_buffers import Host, OnDevice
-from suite.measure.cuda_device import Device
-from suite.measure.cuda_runtime import DEVICE_TO_HOST, HOST_TO_DEVICE
-from suite.measure.cuda_session import Placed, Session, current
-from suite.measure.cuda_timing import Load, Sample, Work
-from suite.measure.cuda_verify import Checker, Pattern, poison_host
+from suite.measure.cuda import kernels, timing
+from suite.measure.cuda.buffers import Host, OnDevice
+from suite.measure.cuda.device import Device
+from suite.measure.cuda.runtime import DEVICE_TO_HOST, HOST_TO_DEVICE
+from suite.measure.cuda.session import Placed, Session, current
+from suite.measure.cuda.timing import Load, Sample, Work
+from suite.measure.cuda.verify import Checker, Pattern, poison_host
 from suite.records.case import ONE_COPY_ENGINE, Plan
 
 TO_DEVICE, TO_HOST = "host_to_device", "device_to_host"
 COUNTED = "bytes copied, once"
 
 _ELSEWHERE = {
-    "host_to_device_latency": "suite.measure.cuda_latency",
-    "device_to_host_latency": "suite.measure.cuda_latency",
-    "host_device_load_latency": "suite.measure.cuda_latency",
-    "staging": "suite.measure.cuda_staging",
-    "all_gpus_host_to_device": "suite.measure.cuda_together",
-    "all_gpus_device_to_host": "suite.measure.cuda_together",
-    "all_gpus_both_ways": "suite.measure.cuda_together",
+    "host_to_device_latency": "suite.measure.cuda.latency",
+    "device_to_host_latency": "suite.measure.cuda.latency",
+    "host_device_load_latency": "suite.measure.cuda.latency",
+    "staging": "suite.measure.cuda.staging",
+    "all_gpus_host_to_device": "suite.measure.cuda.together",
+    "all_gpus_device_to_host": "suite.measure.cuda.together",
+    "all_gpus_both_ways": "suite.measure.cuda.together",
 }
 
 
@@ -79,7 +79,7 @@ def copier(session: Session, plan: Plan, way: Direction, stream: int) -> Callabl
         host_pointer = reachable_by_kernels(device.device, host, plan.bytes)
         target, source = (device.address, host_pointer) if inward else (host_pointer, device.address)
         blocks = device.device.multiprocessors
-        return lambda: cuda_kernels.copy16(runtime, target, source, plan.bytes, blocks, stream)
+        return lambda: kernels.copy16(runtime, target, source, plan.bytes, blocks, stream)
     target, source = (device.address, host.address) if inward else (host.address, device.address)
     kind = HOST_TO_DEVICE if inward else DEVICE_TO_HOST
     return lambda: runtime.copy(target, source, plan.bytes, kind, stream)
@@ -101,7 +101,7 @@ def one_way(session: Session, plan: Plan) -> Answer:
     way = direction(session, plan, device, plan.operation)
     placed = Placed(plan, way.host)
     fill(session, plan, way)
-    samples, load = cuda_timing.rounds(session.devices, plan, way.work(session, plan, device.streams[0]))
+    samples, load = timing.rounds(session.devices, plan, way.work(session, plan, device.streams[0]))
     wrong = difference(session, plan, way)
     return Answer(
         seconds=tuple(s.seconds for s in samples),
@@ -130,7 +130,7 @@ def both_ways(session: Session, plan: Plan) -> Answer:
         "one kernel, its even warps one way, its odd ones the other" if plan.engine == "sm" else "each beside the other"
     )
     return Answer(
-        seconds=tuple(together(a.seconds, b.seconds) for a, b in zip(down, up, strict=False)),
+        seconds=tuple(added(a.seconds, b.seconds) for a, b in zip(down, up, strict=False)),
         clock="cuda-event",
         engine=plan.engine,
         verified=wrong is None,
@@ -152,8 +152,8 @@ Timed = tuple[Sequence[Sample], Sequence[Sample], Load]
 
 def _by_two_engines(session: Session, plan: Plan, device: Device, ways: Ways) -> Timed:
     to_device, to_host = (w.work(session, plan, s) for w, s in zip(ways, device.streams, strict=True))
-    down, load = cuda_timing.rounds(session.devices, plan, to_device, [to_host])
-    up, _ = cuda_timing.rounds(session.devices, plan, to_host, [to_device])
+    down, load = timing.rounds(session.devices, plan, to_device, [to_host])
+    up, _ = timing.rounds(session.devices, plan, to_host, [to_device])
     return down, up, load
 
 
@@ -165,9 +165,9 @@ def _in_one_kernel(session: Session, plan: Plan, device: Device, ways: Ways) -> 
     stream = device.streams[0]
 
     def queue() -> None:
-        cuda_kernels.copy16_both(session.runtime, into, back, plan.bytes, stream)
+        kernels.copy16_both(session.runtime, into, back, plan.bytes, stream)
 
-    samples, load = cuda_timing.rounds(session.devices, plan, Work(device, stream, queue))
+    samples, load = timing.rounds(session.devices, plan, Work(device, stream, queue))
     return samples, samples, load
 
 
@@ -179,7 +179,7 @@ def under_load(session: Session, plan: Plan) -> Answer:
     for way in ways:
         fill(session, plan, way)
     works = [w.work(session, plan, s) for w, s in zip(ways, device.streams, strict=True)]
-    seconds = cuda_timing.wake(session.devices, works)
+    seconds = timing.wake(session.devices, works)
     count = max(1, min(plan.iterations, int(0.05 / seconds)))
     start = time.monotonic()
     batches = _batches(session, device, works, count, start + plan.min_seconds)
@@ -187,7 +187,7 @@ def under_load(session: Session, plan: Plan) -> Answer:
     device.last_used = window[1]
     wrong = first_difference(session, plan, ways)
     return Answer(
-        seconds=tuple(together(down, up) for down, up in batches),
+        seconds=tuple(added(down, up) for down, up in batches),
         clock="cuda-event",
         engine=plan.engine,
         verified=wrong is None,
@@ -273,7 +273,7 @@ def first_difference(session: Session, plan: Plan, ways: Sequence[Direction]) ->
     return next(filter(None, (difference(session, plan, way) for way in ways)), None)
 
 
-def together(down: float, up: float) -> float:
+def added(down: float, up: float) -> float:
     """Seconds in which both directions' bytes would pass at the sum of their rates."""
     return 2 / (1 / down + 1 / up)
 

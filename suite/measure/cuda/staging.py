@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from suite.measure import cuda_timing
 from suite.measure.answer import Answer
-from suite.measure.cuda_buffers import Host, OnDevice
-from suite.measure.cuda_device import Device
-from suite.measure.cuda_runtime import DEVICE_TO_HOST, HOST_TO_DEVICE
-from suite.measure.cuda_session import Placed, Session
-from suite.measure.cuda_timing import Load, Work
-from suite.measure.cuda_verify import Checker, Pattern
+from suite.measure.cuda import timing
+from suite.measure.cuda.buffers import Host, OnDevice
+from suite.measure.cuda.device import Device
+from suite.measure.cuda.runtime import DEVICE_TO_HOST, HOST_TO_DEVICE
+from suite.measure.cuda.session import Placed, Session
+from suite.measure.cuda.timing import Load, Work
+from suite.measure.cuda.verify import Checker, Pattern
 from suite.records.case import Plan
 from suite.units import MIB, format_bytes
 
@@ -82,11 +82,11 @@ def slots_of(chunk: int) -> int:
     return max(FEWEST_SLOTS, min(MOST_SLOTS, SLOTTED_BYTES // chunk))
 
 
-def _rounds(session: Session, plan: Plan, source: Device, stage: Stage) -> tuple[list[cuda_timing.Sample], Load]:
+def _rounds(session: Session, plan: Plan, source: Device, stage: Stage) -> tuple[list[timing.Sample], Load]:
     work = Work(source, stage.out, lambda: queue(session, stage), operations=_CALLS_PER_CHUNK * stage.chunks + 1)
-    seconds = cuda_timing.wake(session.devices, [work])
-    load = cuda_timing.fitting(plan, seconds, work.operations)
-    return [cuda_timing.sample(session.devices, work, load) for _ in range(plan.rounds)], load
+    seconds = timing.wake(session.devices, [work])
+    load = timing.fitting(plan, seconds, work.operations)
+    return [timing.sample(session.devices, work, load) for _ in range(plan.rounds)], load
 
 
 def queue(session: Session, stage: Stage) -> None:

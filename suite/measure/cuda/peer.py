@@ -11,24 +11,24 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 
 from suite.errors import Unavailable
-from suite.measure import cuda_kernels, cuda_timing, cuda_together
 from suite.measure.answer import Answer, Rank
-from suite.measure.cuda_buffers import OnDevice
-from suite.measure.cuda_copy import COUNTED, together
-from suite.measure.cuda_device import Device
-from suite.measure.cuda_error import PEER_ACCESS_ALREADY_ENABLED, CudaError
-from suite.measure.cuda_runtime import DEVICE_TO_DEVICE
-from suite.measure.cuda_session import Session, current
-from suite.measure.cuda_timing import Sample, Work
-from suite.measure.cuda_verify import Checker, Pattern
+from suite.measure.cuda import kernels, timing, together
+from suite.measure.cuda.buffers import OnDevice
+from suite.measure.cuda.copy import COUNTED, added
+from suite.measure.cuda.device import Device
+from suite.measure.cuda.error import PEER_ACCESS_ALREADY_ENABLED, CudaError
+from suite.measure.cuda.runtime import DEVICE_TO_DEVICE
+from suite.measure.cuda.session import Session, current
+from suite.measure.cuda.timing import Sample, Work
+from suite.measure.cuda.verify import Checker, Pattern
 from suite.records.case import Plan
 from suite.records.flows import Edge
 from suite.records.flows import flows as flows_between
 
 _ELSEWHERE = {
-    "peer_latency": "suite.measure.cuda_peer_latency",
-    "peer_flag_latency": "suite.measure.cuda_peer_latency",
-    "ipc_copy": "suite.measure.cuda_ipc",
+    "peer_latency": "suite.measure.cuda.peer_latency",
+    "peer_flag_latency": "suite.measure.cuda.peer_latency",
+    "ipc_copy": "suite.measure.cuda.ipc",
 }
 
 
@@ -96,7 +96,7 @@ def copier(session: Session, plan: Plan, flow: Flow, stream: int) -> Callable[[]
         if plan.bytes % 16:
             raise Unavailable(f"SM copies move 16 bytes at a time and {plan.bytes} is no multiple of it")
         blocks = flow.by.multiprocessors
-        return lambda: cuda_kernels.copy16(runtime, target.address, source.address, plan.bytes, blocks, stream)
+        return lambda: kernels.copy16(runtime, target.address, source.address, plan.bytes, blocks, stream)
     if source.device is target.device:
         return lambda: runtime.copy(target.address, source.address, plan.bytes, DEVICE_TO_DEVICE, stream)
     to, of = target.device.index, source.device.index
@@ -124,7 +124,7 @@ def pair(session: Session, plan: Plan, flows: Sequence[Flow], notes: tuple[str, 
     fill(session, plan, flows)
     works = [flow.work(session, plan, flow.by.streams[0]) for flow in flows]
     taken = [
-        cuda_timing.rounds(session.devices, plan, work, [w for w in works if w is not work])
+        timing.rounds(session.devices, plan, work, [w for w in works if w is not work])
         for work in works
     ]  # fmt: skip
     samples = [found for found, _ in taken]
@@ -147,7 +147,7 @@ def pattern(session: Session, plan: Plan, flows: Sequence[Flow], notes: tuple[st
     fill(session, plan, flows)
     streams = _streams(session, flows)
     works = [flow.work(session, plan, stream) for flow, stream in zip(flows, streams, strict=True)]
-    samples, count = cuda_together.rounds(session, plan, works)
+    samples, count = together.rounds(session, plan, works)
     wrong = first_difference(session, plan, flows)
     return Answer(
         seconds=tuple(s.seconds for s in samples),
@@ -158,7 +158,7 @@ def pattern(session: Session, plan: Plan, flows: Sequence[Flow], notes: tuple[st
         directions={f.name: tuple(s.each[i] for s in samples) for i, f in enumerate(flows)},
         iterations=count,
         counted=f"{COUNTED}, of {len(flows)} flows added, until the last one ended",
-        notes=notes + cuda_together.gate_notes(samples),
+        notes=notes + together.gate_notes(samples),
     )
 
 
@@ -238,7 +238,7 @@ def _streams(session: Session, flows: Sequence[Flow]) -> list[int]:
 def _seconds(samples: Sequence[Sequence[Sample]]) -> tuple[float, ...]:
     if len(samples) == 1:
         return tuple(s.seconds for s in samples[0])
-    return tuple(together(a.seconds, b.seconds) for a, b in zip(*samples, strict=False))
+    return tuple(added(a.seconds, b.seconds) for a, b in zip(*samples, strict=False))
 
 
 def _path_note(plan: Plan, direct: bool) -> tuple[str, ...]:

@@ -8,27 +8,27 @@ from pathlib import Path
 import pytest
 
 from suite.errors import MeasureError, Unavailable
-from suite.measure import cuda_ipc, cuda_latency, cuda_peer
 from suite.measure.answer import Answer, Rank
-from suite.measure.cuda_error import CudaError
-from suite.measure.cuda_session import Session
+from suite.measure.cuda import ipc, latency, peer
+from suite.measure.cuda.error import CudaError
+from suite.measure.cuda.session import Session
 from suite.records.case import Plan
 from suite.units import MIB
-from tests.measure import fake_cuda, fake_kernels
-from tests.measure.cuda_plans import fake_session, plan
-from tests.measure.fake_cuda import FakeApi
+from tests.measure.cuda import fake_api, fake_kernels
+from tests.measure.cuda.fake_api import FakeApi
+from tests.measure.cuda.plans import fake_session, plan
 
 ALONE = Rank(0, 1, "nowhere")
 
 
 @pytest.fixture(autouse=True)
 def _no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
-    monkeypatch.setattr("suite.measure.cuda_together.WARM_UP_S", 0.0)
+    monkeypatch.setattr("suite.measure.cuda.timing.WARM_UP_S", 0.0)
+    monkeypatch.setattr("suite.measure.cuda.together.WARM_UP_S", 0.0)
 
 
 def measured(session: Session, asked: Plan) -> Answer:
-    return cuda_peer.measured(session, asked, ALONE)
+    return peer.measured(session, asked, ALONE)
 
 
 def peer_calls(api: FakeApi) -> list[tuple[str, int, int]]:
@@ -65,7 +65,7 @@ def test_both_ways_needs_access_from_both_sides() -> None:
     answer = measured(session, plan("peer_both_ways", 4 * MIB, gpus=2, p2p=True))
     assert peer_calls(api) == [("Enable", 0, 1), ("Enable", 1, 0), ("Disable", 1, 0), ("Disable", 0, 1)]
     assert set(answer.directions or ()) == {"gpu0_gpu1", "gpu1_gpu0"}
-    seconds = 4 * MIB / 25e9 + fake_cuda.OVERHEAD_S
+    seconds = 4 * MIB / 25e9 + fake_api.OVERHEAD_S
     assert answer.seconds == pytest.approx([seconds] * 2)
 
 
@@ -73,7 +73,7 @@ def test_without_peer_access_the_driver_stages_and_nothing_is_enabled() -> None:
     session, api = fake_session(2)
     answer = measured(session, plan("peer_write", 4 * MIB, gpus=2, p2p=False))
     assert peer_calls(api) == []
-    assert answer.seconds[0] == pytest.approx(4 * MIB / 12e9 + fake_cuda.OVERHEAD_S)
+    assert answer.seconds[0] == pytest.approx(4 * MIB / 12e9 + fake_api.OVERHEAD_S)
     assert any("stages" in note for note in answer.notes)
 
 
@@ -167,7 +167,7 @@ def test_a_pattern_runs_all_its_flows_from_one_gate(name: str, edges: list[tuple
 
 def test_all_to_all_among_sixteen_gpus_is_planned_as_every_ordered_pair() -> None:
     asked = plan("peer_pattern", gpus=16, transport="all_to_all")
-    assert len(set(cuda_peer.edges(asked))) == 240
+    assert len(set(peer.edges(asked))) == 240
 
 
 def test_one_gpu_is_no_pair() -> None:
@@ -179,7 +179,7 @@ def test_one_gpu_is_no_pair() -> None:
 def test_a_copy_within_a_gpu_counts_its_bytes_once() -> None:
     session, _ = fake_session()
     answer = measured(session, plan("device_local_copy", 64 * MIB))
-    assert answer.seconds[0] == pytest.approx(64 * MIB / 2000e9 + fake_cuda.OVERHEAD_S)
+    assert answer.seconds[0] == pytest.approx(64 * MIB / 2000e9 + fake_api.OVERHEAD_S)
     assert answer.verified is True
     assert any("functional-only" in note for note in answer.notes)
 
@@ -193,7 +193,7 @@ def test_a_small_peer_copy_is_timed_by_the_host() -> None:
 
 
 def test_loads_from_a_peer_follow_a_chain_in_the_peers_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_latency, "CHASE_LOADS", 5)
+    monkeypatch.setattr(latency, "CHASE_LOADS", 5)
     session, api = fake_session(2)
     answer = measured(session, plan("peer_latency", 8, gpus=2, p2p=True, engine="load-store"))
     assert answer.seconds == pytest.approx([1e-6, 1e-6])
@@ -248,7 +248,7 @@ def test_an_ipc_copy_needs_two_ranks() -> None:
 def test_a_rank_whose_partner_is_silent_says_so(tmp_path: Path) -> None:
     session, _ = fake_session()
     with pytest.raises(MeasureError, match="did not answer"):
-        cuda_ipc.measured(session, plan("ipc_copy", deadline_s=0.1), Rank(0, 2, str(tmp_path / "store")))
+        ipc.measured(session, plan("ipc_copy", deadline_s=0.1), Rank(0, 2, str(tmp_path / "store")))
 
 
 def _two_ranks(folder: Path, corrupt: object) -> list[Answer]:
@@ -262,7 +262,7 @@ def _two_ranks(folder: Path, corrupt: object) -> list[Answer]:
 
     def run(rank: int) -> None:
         asked = plan("ipc_copy", 2 * MIB, world_size=2)
-        answers[rank] = cuda_peer.measured(sessions[rank][0], asked, Rank(rank, 2, str(folder / "store")))
+        answers[rank] = peer.measured(sessions[rank][0], asked, Rank(rank, 2, str(folder / "store")))
 
     threads = [threading.Thread(target=run, args=(rank,)) for rank in range(2)]
     for thread in threads:

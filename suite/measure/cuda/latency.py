@@ -9,11 +9,11 @@ from statistics import median
 import numpy as np
 
 from suite.errors import Unavailable
-from suite.measure import cuda_copy, cuda_kernels, cuda_timing
 from suite.measure.answer import Answer
-from suite.measure.cuda_buffers import Bytes
-from suite.measure.cuda_device import Device
-from suite.measure.cuda_session import Placed, Session
+from suite.measure.cuda import copy, kernels, timing
+from suite.measure.cuda.buffers import Bytes
+from suite.measure.cuda.device import Device
+from suite.measure.cuda.session import Placed, Session
 from suite.records.case import Plan
 from suite.units import MIB
 
@@ -34,13 +34,13 @@ def measured(session: Session, plan: Plan) -> Answer:
 def copy_latency(session: Session, plan: Plan) -> Answer:
     """plan.bytes each time, waited for each time; and one copy on the device, between two events."""
     (device, *_), notes = session.begin(plan)
-    way = cuda_copy.direction(session, plan, device, plan.operation.removesuffix("_latency"))
+    way = copy.direction(session, plan, device, plan.operation.removesuffix("_latency"))
     placed = Placed(plan, way.host)
-    cuda_copy.fill(session, plan, way)
+    copy.fill(session, plan, way)
     work = way.work(session, plan, device.streams[0])
-    cuda_timing.wake(session.devices, [work])
+    timing.wake(session.devices, [work])
     seconds = tuple(launch_to_completion(session, plan, device, work.queue) for _ in range(plan.rounds))
-    wrong = cuda_copy.difference(session, plan, way)
+    wrong = copy.difference(session, plan, way)
     return Answer(
         seconds=seconds,
         clock="host-monotonic",
@@ -65,10 +65,10 @@ def launch_to_completion(session: Session, plan: Plan, device: Device, queue: Ca
     return seconds
 
 
-def on_device(session: Session, work: cuda_timing.Work) -> float:
+def on_device(session: Session, work: timing.Work) -> float:
     """Seconds of one copy between two events behind the gate: what it takes without launch and wait."""
-    one = cuda_timing.Load(1, 1)
-    return median(cuda_timing.sample(session.devices, work, one).seconds for _ in range(21))
+    one = timing.Load(1, 1)
+    return median(timing.sample(session.devices, work, one).seconds for _ in range(21))
 
 
 def load_latency(session: Session, plan: Plan) -> Answer:
@@ -111,7 +111,7 @@ def _chase(session: Session, device: Device, start: int, last: int) -> float:
     with runtime.events([device.index] * 2) as (before, after):
         for chosen in range(blocks):
             runtime.record(before, stream)
-            cuda_kernels.chase(runtime, start, CHASE_LOADS, chosen, blocks, last, stream)
+            kernels.chase(runtime, start, CHASE_LOADS, chosen, blocks, last, stream)
             runtime.record(after, stream)
             runtime.synchronize(stream)
             total += runtime.elapsed(before, after)

@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from suite.errors import Unavailable
-from suite.measure import cuda_source
-from suite.measure.cuda_error import STATES, CudaError
+from suite.measure.cuda.error import STATES, CudaError
+from suite.measure.cuda.source import NAMES, SOURCE
 
 # cudaMemcpyKind, cudaDeviceAttr, cudaStreamNonBlocking, cudaHostAlloc* and cudaHostRegister* flags: CUDA Runtime API
 # reference, "Data types used by CUDA Runtime" (driver_types.h).
@@ -192,7 +192,7 @@ class Runtime:
         self._call("ipcCloseMemHandle", pointer)
 
     def launch(self, kernel: str, blocks: int, threads: int, arguments: Sequence[Any], stream: int) -> None:
-        """Queues a kernel of suite.measure.cuda_kernels on the current device."""
+        """Queues a kernel of suite.measure.cuda.kernels on the current device."""
         self._kernels.launch(kernel, blocks, threads, arguments, stream)
 
     def _call(self, name: str, *arguments: Any) -> Any:
@@ -220,7 +220,7 @@ class CupyKernels:
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
-        self._kernels = {name: cupy.RawKernel(cuda_source.SOURCE, name) for name in cuda_source.NAMES}
+        self._kernels = {name: cupy.RawKernel(SOURCE, name) for name in NAMES}
 
     def why_not(self) -> str | None:
         """See Kernels."""

@@ -6,8 +6,8 @@ import secrets
 
 import numpy as np
 
-from suite.measure.cuda_buffers import Buffers, Bytes, Host, OnDevice
-from suite.measure.cuda_runtime import DEVICE_TO_HOST, HOST_TO_DEVICE, Runtime
+from suite.measure.cuda.buffers import Buffers, Bytes, Host, OnDevice
+from suite.measure.cuda.runtime import DEVICE_TO_HOST, HOST_TO_DEVICE, Runtime
 from suite.units import MIB
 
 POISON = 0xA5

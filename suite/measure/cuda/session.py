@@ -8,10 +8,9 @@ import os
 from dataclasses import replace
 
 from suite.errors import Unavailable
-from suite.measure import cuda_runtime
-from suite.measure.cuda_buffers import Buffers, Host
-from suite.measure.cuda_device import Device, Devices
-from suite.measure.cuda_runtime import Runtime
+from suite.measure.cuda.buffers import Buffers, Host
+from suite.measure.cuda.device import Device, Devices
+from suite.measure.cuda.runtime import Runtime, load
 from suite.measure.numa import together
 from suite.records.case import Placement, Plan
 
@@ -61,7 +60,7 @@ class Session:
 @functools.cache
 def current() -> Session:
     """This process's session. Raises Unavailable with the reason where there is no CUDA."""
-    return Session(cuda_runtime.load())
+    return Session(load())
 
 
 class Placed:

@@ -13,11 +13,11 @@ import pytest
 
 from suite.errors import MeasureError, Unavailable
 from suite.measure.answer import Answer, Rank
-from suite.measure.cuda_session import Session
+from suite.measure.cuda.session import Session
 from suite.measure.workers import WorkerEngine
 from suite.records.case import Plan
 from suite.units import GIB, KIB, MIB
-from tests.measure import fake_cuda
+from tests.measure.cuda import fake_api
 
 pytestmark = pytest.mark.gpu
 
@@ -30,10 +30,10 @@ def session() -> Iterator[Session]:
     cupy = pytest.importorskip("cupy", reason="cupy is not installed", exc_type=ImportError)
     if not cupy.cuda.is_available():
         pytest.skip("no NVIDIA GPU that CUDA can use")
-    from suite.measure import cuda_session
+    from suite.measure.cuda.session import current
 
     affinity = os.sched_getaffinity(0)
-    found = cuda_session.current()
+    found = current()
     yield found
     found.close()
     os.sched_setaffinity(0, affinity)
@@ -53,17 +53,17 @@ def plan(operation: str, size: int = 16 * MIB, *, gpus: int = 1, **fields: objec
 
 
 def copied(session: Session, asked: Plan) -> Answer:
-    from suite.measure import cuda_copy
+    from suite.measure.cuda import copy
 
-    answer = cuda_copy.measured(session, asked)
+    answer = copy.measured(session, asked)
     assert answer.verified is not False, answer.wrong
     return answer
 
 
 def peered(session: Session, asked: Plan) -> Answer:
-    from suite.measure import cuda_peer
+    from suite.measure.cuda import peer
 
-    answer = cuda_peer.measured(session, asked, Rank(0, 1, "nowhere"))
+    answer = peer.measured(session, asked, Rank(0, 1, "nowhere"))
     assert answer.verified is not False, answer.wrong
     return answer
 
@@ -86,7 +86,7 @@ def test_the_fake_has_only_what_cupy_has(session: Session) -> None:
     import cupy
 
     own = {"fail", "names", "left_over", "current", "queue_kernel", "arrive", "latest"}
-    offered = {name for name in vars(fake_cuda.FakeApi) if not name.startswith("_")} - own
+    offered = {name for name in vars(fake_api.FakeApi) if not name.startswith("_")} - own
     assert not [name for name in offered if not hasattr(cupy.cuda.runtime, name)]
     assert session.runtime is not None
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from suite.measure.cuda_runtime import Runtime
-from suite.measure.cuda_source import SOURCE
-from tests.measure.fake_cuda import OVERHEAD_S, FakeApi, Gpu
+from suite.measure.cuda.runtime import Runtime
+from suite.measure.cuda.source import SOURCE
+from tests.measure.cuda.fake_api import OVERHEAD_S, FakeApi, Gpu
 
 
 class FakeKernels:

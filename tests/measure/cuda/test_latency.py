@@ -8,35 +8,35 @@ import numpy as np
 import pytest
 
 from suite.errors import Unavailable
-from suite.measure import cuda_copy, cuda_latency, cuda_room
-from suite.measure.cuda_verify import POISON, Pattern
+from suite.measure.cuda import copy, latency, room
+from suite.measure.cuda.verify import POISON, Pattern
 from suite.units import GIB, MIB
-from tests.measure import fake_cuda
-from tests.measure.cuda_plans import fake_session, plan
+from tests.measure.cuda import fake_api
+from tests.measure.cuda.plans import fake_session, plan
 
 
 @pytest.fixture(autouse=True)
 def _no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
+    monkeypatch.setattr("suite.measure.cuda.timing.WARM_UP_S", 0.0)
 
 
 @pytest.mark.parametrize("operation", ["host_to_device_latency", "device_to_host_latency"])
 def test_a_small_copy_is_timed_by_the_host_one_at_a_time(operation: str) -> None:
     session, api = fake_session()
-    answer = cuda_copy.measured(session, plan(operation, 8, iterations=10))
+    answer = copy.measured(session, plan(operation, 8, iterations=10))
     assert answer.clock == "host-monotonic"
     assert answer.verified is True
     assert len(answer.seconds) == 2
-    assert answer.on_device_s == pytest.approx(fake_cuda.OVERHEAD_S, rel=0.01)
+    assert answer.on_device_s == pytest.approx(fake_api.OVERHEAD_S, rel=0.01)
     assert api.names().count("memcpyAsync") >= 20
 
 
 def test_the_pointer_chase_visits_every_multiprocessor_and_ends_where_the_chain_says(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cuda_latency, "CHASE_LOADS", 7)
+    monkeypatch.setattr(latency, "CHASE_LOADS", 7)
     session, api = fake_session(multiprocessors=3)
-    answer = cuda_copy.measured(session, plan("host_device_load_latency", 8))
+    answer = copy.measured(session, plan("host_device_load_latency", 8))
     chosen = [int(args[4]) for name, _, args in api.calls if name == "launch chase"][-3:]
     assert chosen == [0, 1, 2]
     assert answer.seconds == pytest.approx([1e-6, 1e-6])
@@ -45,7 +45,7 @@ def test_the_pointer_chase_visits_every_multiprocessor_and_ends_where_the_chain_
 
 def test_the_chain_goes_round_the_whole_buffer_in_steps() -> None:
     memory = np.zeros(1024, dtype=np.uint8)
-    cuda_latency.write_chain(memory, 4096, stride=128)
+    latency.write_chain(memory, 4096, stride=128)
     words = memory.view(np.uint64)
     seen, at = [], 4096
     for _ in range(8):
@@ -58,7 +58,7 @@ def test_the_chain_goes_round_the_whole_buffer_in_steps() -> None:
 def test_load_latency_without_kernels_is_unavailable() -> None:
     session, _ = fake_session(why_no_kernels="NVRTC is missing")
     with pytest.raises(Unavailable, match="NVRTC is missing"):
-        cuda_copy.measured(session, plan("host_device_load_latency", 8))
+        copy.measured(session, plan("host_device_load_latency", 8))
 
 
 def test_a_pattern_sees_one_wrong_byte_a_shift_and_a_stale_block() -> None:
@@ -85,9 +85,9 @@ def test_bytes_that_were_never_written_are_called_so() -> None:
 def test_a_buffer_that_does_not_fit_the_machine_is_refused(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/meminfo").write_text("MemTotal: 999999999 kB\nMemAvailable: 1048576 kB\n")
-    cuda_room.need_host(512 * MIB, tmp_path)
+    room.need_host(512 * MIB, tmp_path)
     with pytest.raises(Unavailable, match=r"only 1\.0 GiB are available on this machine: end other programs"):
-        cuda_room.need_host(GIB, tmp_path)
+        room.need_host(GIB, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def test_a_buffer_that_does_not_fit_the_container_is_refused(
     (place / limit).write_text(f"{GIB}\n")
     (place / used).write_text(f"{GIB // 2}\n")
     (place / "memory.stat").write_text(f"anon 5\ninactive_file {GIB // 4}\n")
-    assert cuda_room.cgroup_free(tmp_path) == 3 * GIB // 4
+    assert room.cgroup_free(tmp_path) == 3 * GIB // 4
     with pytest.raises(Unavailable, match="left by the container's memory limit: raise the container's limit"):
-        cuda_room.need_host(GIB, tmp_path)
+        room.need_host(GIB, tmp_path)
 
 
 def test_a_container_without_a_limit_refuses_nothing(tmp_path: Path) -> None:
@@ -117,5 +117,5 @@ def test_a_container_without_a_limit_refuses_nothing(tmp_path: Path) -> None:
     (tmp_path / "proc/self/cgroup").write_text("0::/\n")
     (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
     (tmp_path / "sys/fs/cgroup/memory.max").write_text("max\n")
-    assert cuda_room.cgroup_free(tmp_path) is None
-    cuda_room.need_host(1 << 50, tmp_path)
+    assert room.cgroup_free(tmp_path) is None
+    room.need_host(1 << 50, tmp_path)

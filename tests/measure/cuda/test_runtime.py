@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from suite.errors import Unavailable
-from suite.measure import cuda_runtime
-from suite.measure.cuda_error import CudaError
-from suite.measure.cuda_runtime import CupyKernels, Runtime
-from tests.measure.fake_cuda import FakeApi, FakeError, Gpu
-from tests.measure.fake_kernels import FakeKernels
+from suite.measure.cuda.error import CudaError
+from suite.measure.cuda.runtime import HOST_TO_DEVICE, CupyKernels, Runtime, load
+from tests.measure.cuda.fake_api import FakeApi, FakeError, Gpu
+from tests.measure.cuda.fake_kernels import FakeKernels
 
 
 class DriverError(RuntimeError):
@@ -59,7 +58,7 @@ def test_events_answer_in_seconds() -> None:
     stream, device, host = runtime.stream(), runtime.malloc(1_000_000), runtime.host_alloc(1_000_000)
     with runtime.events([0, 0]) as (start, end):
         runtime.record(start, stream)
-        runtime.copy(device, host, 1_000_000, cuda_runtime.HOST_TO_DEVICE, stream)
+        runtime.copy(device, host, 1_000_000, HOST_TO_DEVICE, stream)
         runtime.record(end, stream)
         runtime.synchronize(stream)
         assert runtime.elapsed(start, end) == pytest.approx(1e-3, rel=0.01)
@@ -103,7 +102,7 @@ def test_a_launch_goes_to_the_stream_and_its_errors_are_cuda_errors() -> None:
     ],
 )
 def test_a_machine_without_cuda_is_told_why(monkeypatch: pytest.MonkeyPatch, library: Any, words: str) -> None:
-    cuda_runtime.load.cache_clear()
+    load.cache_clear()
     monkeypatch.setitem(sys.modules, "cupy", library)
     with pytest.raises(Unavailable, match=words):
-        cuda_runtime.load()
+        load()

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from suite.errors import Unavailable
-from suite.measure import cuda_copy
 from suite.measure.answer import Answer
-from suite.measure.cuda_copy import TO_DEVICE, TO_HOST, Direction
-from suite.measure.cuda_device import Device
-from suite.measure.cuda_session import Placed, Session
-from suite.measure.cuda_timing import MOST_QUEUED, WARM_UP_S, Work
+from suite.measure.cuda import copy
+from suite.measure.cuda.copy import TO_DEVICE, TO_HOST, Direction
+from suite.measure.cuda.device import Device
+from suite.measure.cuda.session import Placed, Session
+from suite.measure.cuda.timing import MOST_QUEUED, WARM_UP_S, Work
 from suite.records.case import Placement, Plan
 
 # Opening the gate and seeing the last end each take some microseconds: below a thousandth of this.
@@ -53,7 +53,7 @@ def measured(session: Session, plan: Plan) -> Answer:
     lanes = _lanes(session, plan, devices)
     placed = Placed(plan, *(lane.way.host for lane in lanes))
     for lane in lanes:
-        cuda_copy.fill(session, plan, lane.way)
+        copy.fill(session, plan, lane.way)
     samples, count = rounds(session, plan, [lane.work for lane in lanes])
     wrong = _first_wrong(session, plan, lanes)
     return Answer(
@@ -141,7 +141,7 @@ def _lanes(session: Session, plan: Plan, devices: Sequence[Device]) -> list[Lane
 def _way(session: Session, plan: Plan, device: Device, name: str, node: int | None) -> Direction:
     """Every GPU has host and device buffers of its own, on a node of its own."""
     host = session.buffers.host(f"{name} {device.address}", plan.bytes, plan.memory, node)
-    return cuda_copy.direction(session, plan, device, name, host)
+    return copy.direction(session, plan, device, name, host)
 
 
 def _count(session: Session, plan: Plan, works: Sequence[Work]) -> int:
@@ -161,7 +161,7 @@ def _count(session: Session, plan: Plan, works: Sequence[Work]) -> int:
 def _first_wrong(session: Session, plan: Plan, lanes: Sequence[Lane]) -> str | None:
     for lane in lanes:
         lane.work.device.use()
-        wrong = cuda_copy.difference(session, plan, lane.way)
+        wrong = copy.difference(session, plan, lane.way)
         if wrong:
             return f"{lane.name}: {wrong}"
     return None

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suite.errors import Unavailable
-from suite.measure import cuda_room
-from suite.measure.cuda_device import Device, Devices
-from suite.measure.cuda_error import allocating
+from suite.measure.cuda import room
+from suite.measure.cuda.device import Device, Devices
+from suite.measure.cuda.error import allocating
 from suite.measure.numa import HostBuffer
 from suite.records.case import Memory, Placement
 from suite.units import MIB, format_bytes
@@ -95,7 +95,7 @@ class Buffers:
         self._used.add(key)
         if key not in self._host:
             self._trim()
-            cuda_room.need_host(_capacity(nbytes))
+            room.need_host(_capacity(nbytes))
             self._host[key] = _allocated(self._devices, _capacity(nbytes), memory, node)
         return replace(self._host[key], nbytes=nbytes)
 

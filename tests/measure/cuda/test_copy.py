@@ -9,14 +9,14 @@ from collections.abc import Iterator
 import pytest
 
 from suite.errors import Unavailable
-from suite.measure import cuda_copy
-from suite.measure.cuda_error import CudaError
-from suite.measure.cuda_session import Session
+from suite.measure.cuda import copy
+from suite.measure.cuda.error import CudaError
+from suite.measure.cuda.session import Session
 from suite.measure.numa import HostBuffer
 from suite.records.case import Placement, Plan
 from suite.units import GIB, KIB, MIB
-from tests.measure import fake_cuda, fake_kernels
-from tests.measure.fake_cuda import FakeApi, Gpu
+from tests.measure.cuda import fake_api, fake_kernels
+from tests.measure.cuda.fake_api import FakeApi, Gpu
 from tests.measure.test_numa import a_node
 
 ADDRESS = "0000:01:00.0"
@@ -29,7 +29,7 @@ def plan(operation: str, size: int = MIB, **fields: object) -> Plan:
 
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Session, FakeApi]]:
-    monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
+    monkeypatch.setattr("suite.measure.cuda.timing.WARM_UP_S", 0.0)
     runtime, api = fake_kernels.runtime()
     session = Session(runtime)
     yield session, api
@@ -41,10 +41,10 @@ def test_a_copy_is_timed_on_the_device_and_its_bytes_are_right(
     cuda: tuple[Session, FakeApi], operation: str, rate: float
 ) -> None:
     session, _ = cuda
-    answer = cuda_copy.measured(session, plan(operation, 8 * MIB))
+    answer = copy.measured(session, plan(operation, 8 * MIB))
     assert answer.verified is True
     assert answer.clock == "cuda-event"
-    assert answer.seconds == pytest.approx([8 * MIB / rate + fake_cuda.OVERHEAD_S] * 2)
+    assert answer.seconds == pytest.approx([8 * MIB / rate + fake_api.OVERHEAD_S] * 2)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_one_wrong_byte_is_found(cuda: tuple[Session, FakeApi], operation: str, 
     session, api = cuda
     size = 3 * MIB + 4096
     api.corrupt = lambda k, n: k == kind and n == size
-    answer = cuda_copy.measured(session, plan(operation, size))
+    answer = copy.measured(session, plan(operation, size))
     assert answer.verified is False
     assert answer.wrong is not None
     assert "should be" in answer.wrong
@@ -62,15 +62,15 @@ def test_one_wrong_byte_is_found(cuda: tuple[Session, FakeApi], operation: str, 
 
 def test_bytes_that_never_arrive_are_found(cuda: tuple[Session, FakeApi], monkeypatch: pytest.MonkeyPatch) -> None:
     session, _ = cuda
-    monkeypatch.setattr(cuda_copy, "copier", lambda *_: lambda: None)
-    answer = cuda_copy.measured(session, plan("device_to_host"))
+    monkeypatch.setattr(copy, "copier", lambda *_: lambda: None)
+    answer = copy.measured(session, plan("device_to_host"))
     assert answer.verified is False
     assert "never written" in (answer.wrong or "")
 
 
 def test_the_stream_is_held_until_everything_is_queued(cuda: tuple[Session, FakeApi]) -> None:
     session, api = cuda
-    cuda_copy.measured(session, plan("host_to_device"))
+    copy.measured(session, plan("host_to_device"))
     names = api.names()
     last_gate = len(names) - 1 - names[::-1].index("launch gate")
     after = names[last_gate:]
@@ -83,7 +83,7 @@ def test_pageable_copies_are_never_held(cuda: tuple[Session, FakeApi]) -> None:
     session, api = cuda
     session.begin(plan("host_to_device"))
     gates = api.names().count("launch gate")
-    answer = cuda_copy.measured(session, plan("host_to_device", memory="pageable"))
+    answer = copy.measured(session, plan("host_to_device", memory="pageable"))
     assert api.names().count("launch gate") == gates
     assert answer.verified is True
     assert "pageable" in answer.notes[0]
@@ -92,46 +92,46 @@ def test_pageable_copies_are_never_held(cuda: tuple[Session, FakeApi]) -> None:
 
 def test_each_direction_of_both_ways_is_measured_while_the_other_runs(cuda: tuple[Session, FakeApi]) -> None:
     session, _ = cuda
-    answer = cuda_copy.measured(session, plan("both_ways", 8 * MIB))
+    answer = copy.measured(session, plan("both_ways", 8 * MIB))
     assert answer.directions is not None
     down, up = answer.directions["host_to_device"][0], answer.directions["device_to_host"][0]
-    assert down == pytest.approx(8 * MIB / 50e9 + fake_cuda.OVERHEAD_S)
-    assert up == pytest.approx(8 * MIB / 55e9 + fake_cuda.OVERHEAD_S)
+    assert down == pytest.approx(8 * MIB / 50e9 + fake_api.OVERHEAD_S)
+    assert up == pytest.approx(8 * MIB / 55e9 + fake_api.OVERHEAD_S)
     assert answer.seconds[0] == pytest.approx(2 * 8 * MIB / (8 * MIB / down + 8 * MIB / up))
     assert not [n for n in answer.notes if "one way only" in n]
 
 
 def test_opposing_copies_that_are_much_faster_are_given_more_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
+    monkeypatch.setattr("suite.measure.cuda.timing.WARM_UP_S", 0.0)
     runtime, _ = fake_kernels.runtime(Gpu(rates={1: 10e9, 2: 50e9, 3: 1e12}))
-    answer = cuda_copy.measured(Session(runtime), plan("both_ways", 8 * MIB))
+    answer = copy.measured(Session(runtime), plan("both_ways", 8 * MIB))
     assert not [n for n in answer.notes if "one way only" in n]
 
 
 def test_one_copy_engine_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
+    monkeypatch.setattr("suite.measure.cuda.timing.WARM_UP_S", 0.0)
     runtime, _ = fake_kernels.runtime(Gpu(engines=1))
-    answer = cuda_copy.measured(Session(runtime), plan("both_ways"))
+    answer = copy.measured(Session(runtime), plan("both_ways"))
     assert any("take turns" in note for note in answer.notes)
 
 
 def test_small_copies_are_repeated_until_a_sample_is_long_enough(cuda: tuple[Session, FakeApi]) -> None:
     session, _ = cuda
-    answer = cuda_copy.measured(session, plan("host_to_device", 4 * KIB))
+    answer = copy.measured(session, plan("host_to_device", 4 * KIB))
     assert answer.iterations is not None
     assert answer.iterations * answer.seconds[0] >= 100e-6
 
 
 def test_a_slow_path_makes_fewer_copies_than_planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
+    monkeypatch.setattr("suite.measure.cuda.timing.WARM_UP_S", 0.0)
     runtime, _ = fake_kernels.runtime(Gpu(rates={1: 10e6, 2: 10e6, 3: 1e9}))
-    answer = cuda_copy.measured(Session(runtime), plan("host_to_device", 8 * MIB, iterations=16, deadline_s=9.0))
+    answer = copy.measured(Session(runtime), plan("host_to_device", 8 * MIB, iterations=16, deadline_s=9.0))
     assert answer.iterations == 1
 
 
 def test_the_link_watch_gets_a_window_that_the_transfers_fill(cuda: tuple[Session, FakeApi]) -> None:
     session, _ = cuda
-    answer = cuda_copy.measured(session, plan("link_under_load", 8 * MIB, min_seconds=0.05))
+    answer = copy.measured(session, plan("link_under_load", 8 * MIB, min_seconds=0.05))
     assert answer.window is not None
     assert answer.window[1] - answer.window[0] >= 0.05
     assert answer.verified is True
@@ -141,7 +141,7 @@ def test_the_link_watch_gets_a_window_that_the_transfers_fill(cuda: tuple[Sessio
 
 def test_sm_copies_go_through_the_kernel(cuda: tuple[Session, FakeApi]) -> None:
     session, api = cuda
-    answer = cuda_copy.measured(session, plan("device_to_host", engine="sm"))
+    answer = copy.measured(session, plan("device_to_host", engine="sm"))
     assert answer.engine == "sm"
     assert answer.verified is True
     assert api.names().count("launch copy16") > 4
@@ -151,11 +151,11 @@ def test_sm_copies_both_ways_are_one_kernel_whose_time_is_that_of_each_direction
     cuda: tuple[Session, FakeApi],
 ) -> None:
     session, api = cuda
-    answer = cuda_copy.measured(session, plan("both_ways", 8 * MIB, engine="sm"))
+    answer = copy.measured(session, plan("both_ways", 8 * MIB, engine="sm"))
     assert "launch copy16" not in api.names()[api.names().index("hostRegister") :]
     assert api.names().count("launch copy16_both") > 4
     assert answer.verified is True
-    one = pytest.approx([8 * MIB / 40e9 + fake_cuda.OVERHEAD_S] * 2)
+    one = pytest.approx([8 * MIB / 40e9 + fake_api.OVERHEAD_S] * 2)
     assert answer.directions == {"host_to_device": one, "device_to_host": one}
     assert answer.seconds == one
 
@@ -167,7 +167,7 @@ def test_one_wrong_byte_of_either_direction_of_the_one_kernel_is_found(
     session, api = cuda
     arrivals = iter(range(10**6))
     api.corrupt = lambda kind, n: kind == 0 and n == MIB and next(arrivals) % 2 == arrival
-    answer = cuda_copy.measured(session, plan("both_ways", engine="sm"))
+    answer = copy.measured(session, plan("both_ways", engine="sm"))
     assert answer.verified is False
     assert ("device to host" if arrival else "host to device") in (answer.wrong or "")
 
@@ -175,24 +175,24 @@ def test_one_wrong_byte_of_either_direction_of_the_one_kernel_is_found(
 def test_sm_copies_without_nvrtc_are_unavailable_with_the_reason() -> None:
     runtime, _ = fake_kernels.runtime(why_no_kernels="NVRTC is missing")
     with pytest.raises(Unavailable, match="NVRTC is missing"):
-        cuda_copy.measured(Session(runtime), plan("host_to_device", engine="sm"))
+        copy.measured(Session(runtime), plan("host_to_device", engine="sm"))
 
 
 def test_without_nvrtc_copies_are_timed_all_the_same_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
-    monkeypatch.setattr("suite.measure.cuda_timing.torch_sleep", lambda *_: False)
+    monkeypatch.setattr("suite.measure.cuda.timing.WARM_UP_S", 0.0)
+    monkeypatch.setattr("suite.measure.cuda.timing.torch_sleep", lambda *_: False)
     runtime, _ = fake_kernels.runtime(why_no_kernels="NVRTC is missing")
-    answer = cuda_copy.measured(Session(runtime), plan("host_to_device"))
+    answer = copy.measured(Session(runtime), plan("host_to_device"))
     assert answer.verified is True
     assert any("launches" in note for note in answer.notes)
 
 
 @pytest.mark.parametrize("memory", ["pinned", "registered", "host_alloc", "huge", "write_combined", "pageable"])
 def test_every_kind_of_memory_is_given_back(monkeypatch: pytest.MonkeyPatch, memory: str) -> None:
-    monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
+    monkeypatch.setattr("suite.measure.cuda.timing.WARM_UP_S", 0.0)
     runtime, api = fake_kernels.runtime()
     session = Session(runtime)
-    answer = cuda_copy.measured(session, plan("both_ways", memory=memory))
+    answer = copy.measured(session, plan("both_ways", memory=memory))
     session.close()
     assert answer.verified is True
     assert api.left_over() == {}
@@ -200,24 +200,24 @@ def test_every_kind_of_memory_is_given_back(monkeypatch: pytest.MonkeyPatch, mem
 
 def test_buffers_are_kept_while_the_size_stays_and_freed_when_it_changes(cuda: tuple[Session, FakeApi]) -> None:
     session, api = cuda
-    cuda_copy.measured(session, plan("host_to_device", 4 * MIB))
+    copy.measured(session, plan("host_to_device", 4 * MIB))
     made = api.names().count("malloc")
-    cuda_copy.measured(session, plan("host_to_device", 4 * MIB))
+    copy.measured(session, plan("host_to_device", 4 * MIB))
     assert api.names().count("malloc") == made
-    cuda_copy.measured(session, plan("host_to_device", 8 * MIB))
+    copy.measured(session, plan("host_to_device", 8 * MIB))
     assert api.names().count("free") == 1
 
 
 def test_a_gpu_that_others_filled_is_said_in_one_sentence() -> None:
     runtime, _ = fake_kernels.runtime(Gpu(free=512 * MIB))
     with pytest.raises(Unavailable, match=r"0\.5 of 8\.0 GiB are free"):
-        cuda_copy.measured(Session(runtime), plan("host_to_device", GIB))
+        copy.measured(Session(runtime), plan("host_to_device", GIB))
 
 
 def test_a_resident_server_leaves_room_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
+    monkeypatch.setattr("suite.measure.cuda.timing.WARM_UP_S", 0.0)
     runtime, _ = fake_kernels.runtime(Gpu(total=80 * GIB, free=3 * GIB + 512 * MIB))
-    assert cuda_copy.measured(Session(runtime), plan("both_ways", 16 * MIB)).verified is True
+    assert copy.measured(Session(runtime), plan("both_ways", 16 * MIB)).verified is True
 
 
 def test_no_page_locked_memory_is_said_with_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,29 +225,29 @@ def test_no_page_locked_memory_is_said_with_the_limit(monkeypatch: pytest.Monkey
     monkeypatch.setattr("resource.getrlimit", lambda _which: (64 * KIB, 64 * KIB))
     api.fail("hostRegister", 2)
     with pytest.raises(Unavailable, match="ulimit -l"):
-        cuda_copy.measured(Session(runtime), plan("host_to_device"))
+        copy.measured(Session(runtime), plan("host_to_device"))
 
 
 def test_exclusive_mode_is_a_reason_and_not_a_fault() -> None:
     runtime, api = fake_kernels.runtime()
     api.fail("streamCreateWithFlags", 46)
     with pytest.raises(Unavailable, match="exclusive"):
-        cuda_copy.measured(Session(runtime), plan("host_to_device"))
+        copy.measured(Session(runtime), plan("host_to_device"))
 
 
 def test_a_gpu_that_cuda_does_not_show_is_a_reason() -> None:
     runtime, _ = fake_kernels.runtime()
     with pytest.raises(Unavailable, match="CUDA_VISIBLE_DEVICES"):
-        cuda_copy.measured(Session(runtime), plan("host_to_device", addresses=("0000:99:00.0",)))
+        copy.measured(Session(runtime), plan("host_to_device", addresses=("0000:99:00.0",)))
 
 
 def test_an_error_in_the_middle_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("suite.measure.cuda_timing.WARM_UP_S", 0.0)
+    monkeypatch.setattr("suite.measure.cuda.timing.WARM_UP_S", 0.0)
     runtime, api = fake_kernels.runtime()
     session = Session(runtime)
     api.fail("memcpyAsync", 700, after=5)
     with pytest.raises(CudaError, match="memcpyAsync"):
-        cuda_copy.measured(session, plan("device_to_host"))
+        copy.measured(session, plan("device_to_host"))
     session.close()
     assert api.left_over() == {}
 
@@ -263,7 +263,7 @@ def test_the_placement_is_looked_at_after_registering_and_after_timing(
         return Placement(proved=len(looks) == 1, method="move_pages")
 
     monkeypatch.setattr(HostBuffer, "prove", prove)
-    answer = cuda_copy.measured(session, plan("host_to_device"))
+    answer = copy.measured(session, plan("host_to_device"))
     first, second = looks
     assert "hostRegister" in api.names()[:first]
     assert "eventRecord" in api.names()[first:second]
@@ -285,7 +285,7 @@ def test_a_placement_broken_while_copying_is_not_called_proved(cuda: tuple[Sessi
             broken.append(source)
 
     api.memcpyAsync = memcpy  # type: ignore[method-assign]
-    answer = cuda_copy.measured(session, plan("host_to_device", memory_node=a_node()))
+    answer = copy.measured(session, plan("host_to_device", memory_node=a_node()))
     assert answer.verified is True
     assert answer.placement is not None
     assert (answer.placement.proved, bool(broken)) == ((None, True) if dropped else (True, False))
@@ -316,13 +316,13 @@ def test_what_the_machine_refuses_is_one_sentence_that_says_what_to_do(
     runtime, api = fake_kernels.runtime()
     api.fail(call, status)
     with pytest.raises(Unavailable) as refused:
-        cuda_copy.measured(Session(runtime), plan("host_to_device"))
+        copy.measured(Session(runtime), plan("host_to_device"))
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 def test_a_containers_memory_limit_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("suite.measure.cuda_room.cgroup_free", lambda _root: 2 * MIB)
+    monkeypatch.setattr("suite.measure.cuda.room.cgroup_free", lambda _root: 2 * MIB)
     runtime, _ = fake_kernels.runtime()
     with pytest.raises(Unavailable, match="left by the container's memory limit"):
-        cuda_copy.measured(Session(runtime), plan("host_to_device", 4 * MIB))
+        copy.measured(Session(runtime), plan("host_to_device", 4 * MIB))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from suite.measure.cuda_session import Session
+from suite.measure.cuda.session import Session
 from suite.records.case import Plan
 from suite.units import MIB
-from tests.measure import fake_kernels
-from tests.measure.fake_cuda import FakeApi, Gpu
+from tests.measure.cuda import fake_kernels
+from tests.measure.cuda.fake_api import FakeApi, Gpu
 
 
 def plan(operation: str, size: int = MIB, *, gpus: int = 1, **fields: object) -> Plan:

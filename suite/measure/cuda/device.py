@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import Any
 
 from suite.errors import Unavailable
-from suite.measure import cuda_kernels
-from suite.measure.cuda_error import states_as_reasons
-from suite.measure.cuda_runtime import Runtime
+from suite.measure.cuda import kernels
+from suite.measure.cuda.error import states_as_reasons
+from suite.measure.cuda.runtime import Runtime
 
 GATE_TIMEOUT_S = 5.0
 STREAMS = 2
@@ -44,7 +44,7 @@ class Gate:
 
     def hold(self, stream: int) -> None:
         """Queues a kernel that holds the stream until the gate opens."""
-        cuda_kernels.gate(self.runtime, self.device_pointer, self.device_pointer + 4, GATE_TIMEOUT_S, stream)
+        kernels.gate(self.runtime, self.device_pointer, self.device_pointer + 4, GATE_TIMEOUT_S, stream)
 
     def _words(self) -> Any:
         return (ctypes.c_uint32 * 2).from_address(self.pointer)
@@ -130,7 +130,7 @@ class Devices:
         if why_not is None:
             gate = self.gate()
             gate.close()
-            cuda_kernels.load(runtime, gate.device_pointer + 1024, streams[0])
+            kernels.load(runtime, gate.device_pointer + 1024, streams[0])
         engines = runtime.copy_engines(index)
         return Device(runtime, address, index, runtime.multiprocessors(index), engines, streams, why_not)
 

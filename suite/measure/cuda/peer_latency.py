@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from suite.errors import MeasureError, Unavailable
-from suite.measure import cuda_kernels, cuda_latency, cuda_peer, cuda_timing
 from suite.measure.answer import Answer, Rank
-from suite.measure.cuda_buffers import OnDevice
-from suite.measure.cuda_device import Device
-from suite.measure.cuda_runtime import HOST_TO_DEVICE
-from suite.measure.cuda_session import Session
+from suite.measure.cuda import kernels, latency, peer, timing
+from suite.measure.cuda.buffers import OnDevice
+from suite.measure.cuda.device import Device
+from suite.measure.cuda.runtime import HOST_TO_DEVICE
+from suite.measure.cuda.session import Session
 from suite.records.case import Plan
 
 ROUND_TRIPS = 1000
@@ -31,17 +31,15 @@ def measured(session: Session, plan: Plan, _rank: Rank) -> Answer:
 def copy_latency(session: Session, plan: Plan) -> Answer:
     """plan.bytes from the first GPU to the second, waited for each time: from launch to completion."""
     devices, notes = session.begin(plan)
-    flow = cuda_peer.Flow.between(session, plan, devices, (0, 1))
-    with cuda_peer.peer_access(session, cuda_peer.access(plan, [flow]), plan.p2p):
-        cuda_peer.fill(session, plan, [flow])
+    flow = peer.Flow.between(session, plan, devices, (0, 1))
+    with peer.peer_access(session, peer.access(plan, [flow]), plan.p2p):
+        peer.fill(session, plan, [flow])
         work = flow.work(session, plan, flow.by.streams[0])
-        cuda_timing.wake(session.devices, [work])
+        timing.wake(session.devices, [work])
         flow.by.use()
-        seconds = tuple(
-            cuda_latency.launch_to_completion(session, plan, flow.by, work.queue) for _ in range(plan.rounds)
-        )
-        on_device = cuda_latency.on_device(session, work)
-        wrong = cuda_peer.first_difference(session, plan, [flow])
+        seconds = tuple(latency.launch_to_completion(session, plan, flow.by, work.queue) for _ in range(plan.rounds))
+        on_device = latency.on_device(session, work)
+        wrong = peer.first_difference(session, plan, [flow])
     return Answer(
         seconds=seconds,
         clock="host-monotonic",
@@ -60,25 +58,25 @@ def load_latency(session: Session, plan: Plan) -> Answer:
     reader.need_kernels()
     if plan.p2p is False:
         raise Unavailable("a kernel reaches another GPU's memory only with peer access, and this case runs without it")
-    chain = session.buffers.device("chain", owner, cuda_latency.CHASE_BYTES)
+    chain = session.buffers.device("chain", owner, latency.CHASE_BYTES)
     last = session.buffers.device("chase_end", reader, 8)
     _put_chain(session, chain)
     pairs = [] if reader is owner else [(reader, owner)]
-    with cuda_peer.peer_access(session, pairs, True):
+    with peer.peer_access(session, pairs, True):
         reader.use()
-        seconds = cuda_latency.chase_rounds(session, plan, reader, chain.address, last.address)
+        seconds = latency.chase_rounds(session, plan, reader, chain.address, last.address)
     return Answer(
         seconds=seconds,
         clock="cuda-event",
         engine="load-store",
-        iterations=cuda_latency.CHASE_LOADS * reader.multiprocessors,
+        iterations=latency.CHASE_LOADS * reader.multiprocessors,
         notes=notes,
     )
 
 
 def _put_chain(session: Session, chain: OnDevice) -> None:
     spare = session.buffers.host("spare", chain.nbytes)
-    cuda_latency.write_chain(spare.view, chain.address)
+    latency.write_chain(spare.view, chain.address)
     chain.device.use()
     stream = chain.device.streams[0]
     session.runtime.copy(chain.address, spare.address, chain.nbytes, HOST_TO_DEVICE, stream)
@@ -107,7 +105,7 @@ def flag_latency(session: Session, plan: Plan) -> Answer:
     one, other = devices[0], devices[-1]
     through_host = plan.p2p is False or one is other
     pairs = [] if through_host else [(one, other), (other, one)]
-    with cuda_peer.peer_access(session, pairs, True):
+    with peer.peer_access(session, pairs, True):
         sides = _sides(session, plan, (one, other), through_host)
         trips = max(plan.iterations, ROUND_TRIPS)
         seconds = tuple(_exchange(session, sides, trips) for _ in range(plan.rounds + 1))[1:]
@@ -162,7 +160,7 @@ def _exchange(session: Session, sides: tuple[Side, Side], trips: int) -> float:
 
 
 def _launch(session: Session, side: Side, other: Side, trips: int, *, first: bool) -> None:
-    cuda_kernels.ping_pong(
+    kernels.ping_pong(
         session.runtime, side.flag, other.flag, trips, first, PING_PONG_TIMEOUT_S, side.said_on_device, side.stream
     )
 

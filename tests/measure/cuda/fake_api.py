@@ -74,7 +74,7 @@ class _Stream:
 
 
 class FakeApi:
-    """What suite.measure.cuda_runtime needs of cupy.cuda.runtime. `calls`: (name, current device, arguments)."""
+    """What suite.measure.cuda.runtime needs of cupy.cuda.runtime. `calls`: (name, current device, arguments)."""
 
     CUDARuntimeError = FakeError
 

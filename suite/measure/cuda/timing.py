@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from suite.measure.cuda_device import Device, Devices, torch_sleep
+from suite.measure.cuda.device import Device, Devices, torch_sleep
 from suite.records.case import Plan
 
 # A stream takes about 1,000 operations before the host must wait for it; waiting behind a closed gate never ends.

@@ -1,10 +1,10 @@
-"""Typed launches of the CUDA kernels in suite.measure.cuda_source."""
+"""Typed launches of the CUDA kernels in suite.measure.cuda.source."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from suite.measure.cuda_runtime import Runtime
+from suite.measure.cuda.runtime import Runtime
 
 THREADS = 512
 BOTH_THREADS = 1024

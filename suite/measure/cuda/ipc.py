@@ -12,13 +12,13 @@ from pathlib import Path
 import msgspec
 
 from suite.errors import MeasureError, Unavailable
-from suite.measure import cuda_peer, cuda_timing
 from suite.measure.answer import Answer, Rank
-from suite.measure.cuda_buffers import OnDevice
-from suite.measure.cuda_copy import COUNTED
-from suite.measure.cuda_device import Device
-from suite.measure.cuda_session import Session
-from suite.measure.cuda_verify import Checker, Pattern
+from suite.measure.cuda import peer, timing
+from suite.measure.cuda.buffers import OnDevice
+from suite.measure.cuda.copy import COUNTED
+from suite.measure.cuda.device import Device
+from suite.measure.cuda.session import Session
+from suite.measure.cuda.verify import Checker, Pattern
 from suite.records.case import Plan
 
 _POLL_S = 0.002
@@ -75,9 +75,9 @@ def _fetched(session: Session, plan: Plan, source: OnDevice, pattern: Pattern, n
     target = session.buffers.device("ipc target", source.device, plan.bytes)
     checker = Checker(session.runtime, session.buffers, plan.bytes, plan.memory_node)
     checker.poison(target)
-    flow = cuda_peer.Flow("ipc", source, target, source.device, pattern)
+    flow = peer.Flow("ipc", source, target, source.device, pattern)
     work = flow.work(session, plan, source.device.streams[0])
-    samples, load = cuda_timing.rounds(session.devices, plan, work)
+    samples, load = timing.rounds(session.devices, plan, work)
     wrong = checker.difference(pattern, target)
     return Answer(
         seconds=tuple(s.seconds for s in samples),
