@@ -20,9 +20,10 @@ import torch.distributed as dist
 from suite.errors import MeasureError, Unavailable
 from suite.measure import collective_data as data
 from suite.measure import collective_threads as threads
-from suite.measure import nccl_buffers, rendezvous
-from suite.measure import nccl_library as nccl
+from suite.measure import rendezvous
 from suite.measure.answer import Answer, Rank
+from suite.measure.nccl import buffers as nccl_buffers
+from suite.measure.nccl import library as nccl
 from suite.records.case import COLLECTIVES, Engine, Plan
 from suite.units import KIB
 

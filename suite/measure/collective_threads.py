@@ -16,8 +16,8 @@ import torch
 
 from suite.errors import Unavailable
 from suite.measure import collective_data as data
-from suite.measure import nccl_library as nccl
 from suite.measure.answer import Answer
+from suite.measure.nccl import library as nccl
 from suite.records.case import Plan
 
 NOTE = "ranks are threads of one process that calls NCCL directly"

@@ -21,9 +21,11 @@ from typing import Any
 import msgspec
 
 from suite.errors import MeasureError, StoreError, SuiteError, Unavailable
-from suite.measure import merge, nccl_buffers, nccl_log, plan_file
+from suite.measure import merge, plan_file
 from suite.measure.answer import Answer, Rank
 from suite.measure.launcher import Member, member
+from suite.measure.nccl import buffers as nccl_buffers
+from suite.measure.nccl import log as nccl_log
 from suite.measure.plan_file import Line
 from suite.measure.pool import Pool
 from suite.measure.workers import START_S, pool_key

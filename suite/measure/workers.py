@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from suite.errors import MeasureError, Unavailable
-from suite.measure import merge, nccl_buffers, nccl_log, watch
+from suite.measure import merge, watch
+from suite.measure.nccl import buffers as nccl_buffers
+from suite.measure.nccl import log as nccl_log
 from suite.measure.pool import Pool
 from suite.records.case import LinkReading, Plan, Samples
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from suite.errors import MeasureError, Unavailable
-from suite.measure import nccl_library as nccl
+from suite.measure.nccl import library as nccl
 
 
 class Library:

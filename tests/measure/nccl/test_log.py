@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from suite.measure import nccl_buffers, nccl_log
+from suite.measure.nccl import buffers
+from suite.measure.nccl.log import parse
 
 RECENT = """\
 host:10:11 [0] NCCL INFO NCCL version 2.29.1+cuda13.0
@@ -23,7 +24,7 @@ OTHER_RANK = "host:12:13 [1] NCCL INFO Channel 00/0 : 1[1] -> 0[0] via P2P/CUMEM
 
 
 def test_a_call_is_described_by_its_own_line_and_the_rings() -> None:
-    taken = nccl_log.parse(RECENT, OTHER_RANK).transport("allreduce", 1 << 20)
+    taken = parse(RECENT, OTHER_RANK).transport("allreduce", 1 << 20)
     assert taken is not None
     assert (taken.name, taken.algorithm, taken.protocol, taken.channels) == ("P2P", "Ring", "Simple", 2)
     assert taken.edges == ("r0>r1 P2P/CUMEM", "r1>r0 P2P/CUMEM")
@@ -31,7 +32,7 @@ def test_a_call_is_described_by_its_own_line_and_the_rings() -> None:
 
 
 def test_operations_and_sizes_are_told_apart() -> None:
-    log = nccl_log.parse(RECENT)
+    log = parse(RECENT)
     small, gathered = log.transport("allreduce", 1024), log.transport("all_gather", 1 << 20)
     assert small is not None
     assert gathered is not None
@@ -40,7 +41,7 @@ def test_operations_and_sizes_are_told_apart() -> None:
 
 
 def test_a_size_between_two_logged_ones_counts_as_the_smaller_and_one_below_all_is_unknown() -> None:
-    log = nccl_log.parse(RECENT)
+    log = parse(RECENT)
     between, below = log.transport("allreduce", 5000), log.transport("allreduce", 8)
     assert between is not None
     assert between.algorithm == "Tree"
@@ -73,7 +74,7 @@ def test_a_size_between_two_logged_ones_counts_as_the_smaller_and_one_below_all_
     ],
 )
 def test_every_versions_line_on_a_call_is_read(line: str, algorithm: str | None, protocol: str | None) -> None:
-    taken = nccl_log.parse("NCCL version 2.20.5+cuda12.4\n" + line).transport("allreduce", 4096)
+    taken = parse("NCCL version 2.20.5+cuda12.4\n" + line).transport("allreduce", 4096)
     assert taken is not None
     assert (taken.algorithm, taken.protocol) == (algorithm, protocol)
 
@@ -90,7 +91,7 @@ def test_every_versions_line_on_a_call_is_read(line: str, algorithm: str | None,
     ],
 )
 def test_every_versions_edge_is_read(line: str, edge: str, name: str) -> None:
-    taken = nccl_log.parse(f"node:1:2 [3] NCCL INFO {line}").transport("allreduce", 8)
+    taken = parse(f"node:1:2 [3] NCCL INFO {line}").transport("allreduce", 8)
     assert taken is not None
     assert (taken.edges, taken.name) == ((edge,), name)
 
@@ -105,35 +106,33 @@ def test_tree_edges_are_left_out_where_the_rings_are_known() -> None:
             (0, 2, "NET/Socket/0"),
         ]
     )
-    taken = nccl_log.parse(text).transport("allreduce", 8)
+    taken = parse(text).transport("allreduce", 8)
     assert taken is not None
     assert taken.name == "P2P+SHM"
     assert len(taken.edges) == 3
 
 
 def test_a_log_that_says_nothing_is_unknown() -> None:
-    assert nccl_log.parse("").transport("allreduce", 8) is None
-    assert nccl_log.parse("\x00\ufffd via \n Bytes -> Algo\nChannel 00/64 :").transport("allreduce", 8) is None
+    assert parse("").transport("allreduce", 8) is None
+    assert parse("\x00\ufffd via \n Bytes -> Algo\nChannel 00/64 :").transport("allreduce", 8) is None
 
 
 def test_a_recorded_log_is_read() -> None:
-    recorded = Path(__file__).resolve().parents[3] / "shared/field-data/h200/nccl-debug-2ranks-one-gpu.log"
+    recorded = Path(__file__).resolve().parents[4] / "shared/field-data/h200/nccl-debug-2ranks-one-gpu.log"
     if not recorded.exists():
         pytest.skip("the recorded logs are not here")
-    taken = nccl_log.parse(recorded.read_text(errors="replace")).transport("allreduce", 8)
+    taken = parse(recorded.read_text(errors="replace")).transport("allreduce", 8)
     assert taken is not None
     assert (taken.version, taken.channels) == ("2.32.3", 64)
 
 
 def test_host_buffers_are_summed_by_node() -> None:
     line = "host [0] NCCL INFO CUMEM Host Alloc Size {} pointer 0x7f00 handle {} numa {} dev 0 granularity 2097152"
-    log = nccl_log.parse(
-        line.format(4194304, "a1", 1), line.format(2097152, "0xb2", 1), line.format(1048576, "(nil)", 0)
-    )
-    assert nccl_buffers.logged(log.host_buffers) == (
+    log = parse(line.format(4194304, "a1", 1), line.format(2097152, "0xb2", 1), line.format(1048576, "(nil)", 0))
+    assert buffers.logged(log.host_buffers) == (
         "NCCL's shared memory allocated by CUDA: 1MiB on node 0, 6MiB on node 1 (NCCL's log)",
     )
-    assert nccl_buffers.logged({}) == ()
+    assert buffers.logged({}) == ()
 
 
 def test_shared_files_are_found_in_the_page_tables(tmp_path: Path) -> None:
@@ -143,7 +142,7 @@ def test_shared_files_are_found_in_the_page_tables(tmp_path: Path) -> None:
         "7f0000100000 default file=/dev/shm/nccl-GhIjKl dirty=512 N1=512 kernelpagesize_kB=4\n"
         "7f0000200000 default anon=9 dirty=9 N0=9 kernelpagesize_kB=4\n"
     )
-    assert nccl_buffers.shared_files(maps) == (
+    assert buffers.shared_files(maps) == (
         "NCCL's shared memory in /dev/shm: 1MiB on node 0, 2MiB on node 1 (numa_maps)",
     )
-    assert nccl_buffers.shared_files(tmp_path / "none") == ()
+    assert buffers.shared_files(tmp_path / "none") == ()

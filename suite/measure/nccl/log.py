@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from suite.measure.nccl_buffers import HOST_ALLOCATION
+from suite.measure.nccl.buffers import HOST_ALLOCATION
 from suite.records.case import Operation, Plan, Transport
 
 # TUNING brings the line on each call's algorithm, ALLOC host buffers, the others versions, rings and transports.
