@@ -16,7 +16,7 @@ from suite.judge.against import is_worse
 from suite.limits import case as limits_case
 from suite.measure import plan_file
 from suite.measure.engine import Engine
-from suite.measure.simulated import SimulatedEngine
+from suite.measure.simulated.engine import SimulatedEngine
 from suite.measure.workers import WorkerEngine
 from suite.plan import cases
 from suite.probe import link as probe_link

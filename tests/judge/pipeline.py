@@ -11,7 +11,7 @@ from suite.judge.findings import findings, headline
 from suite.judge.rules import judge
 from suite.limits import case as limits
 from suite.limits.collective import bus_factor
-from suite.measure.simulated import SimulatedEngine
+from suite.measure.simulated.engine import SimulatedEngine
 from suite.plan.cases import complete
 from suite.records.case import COLLECTIVES, Operation, Plan, Samples
 from suite.records.machine import Machine

@@ -9,7 +9,7 @@ import pytest
 from suite.judge.findings import findings
 from suite.judge.rules import judge
 from suite.limits import case as limits_of
-from suite.measure.simulated import SimulatedEngine
+from suite.measure.simulated.engine import SimulatedEngine
 from suite.records.case import Transport
 from suite.records.run import Result, Run, Settings, Verdict
 from suite.records.scenario import Scenario

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from suite.errors import MeasureError, Unavailable
-from suite.measure.simulated import SimulatedEngine
+from suite.measure.simulated.engine import SimulatedEngine
 from suite.records.case import Operation, Plan
 from suite.records.machine import LinkState, Machine
 from suite.records.scenario import Fault, Scenario

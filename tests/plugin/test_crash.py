@@ -22,7 +22,7 @@ PATIENCE_S = 60.0
 # A simulated case takes no time: there would be no middle of a run to end it in.
 SLOW = """
 import time
-from suite.measure.simulated import SimulatedEngine
+from suite.measure.simulated.engine import SimulatedEngine
 
 measure = SimulatedEngine.measure
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from random import Random
 
 from suite.errors import MeasureError, Unavailable
-from suite.measure import simulated_path as path
-from suite.measure.simulated_watch import watch
+from suite.measure.simulated import path
+from suite.measure.simulated.watch import watch
 from suite.records.case import COLLECTIVES, Placement, Plan, Samples, Transport
 from suite.records.flows import flows
 from suite.records.machine import Machine
