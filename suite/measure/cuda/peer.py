@@ -147,19 +147,11 @@ def pattern(session: Session, plan: Plan, flows: Sequence[Flow], notes: tuple[st
     fill(session, plan, flows)
     streams = _streams(session, flows)
     works = [flow.work(session, plan, stream) for flow, stream in zip(flows, streams, strict=True)]
-    samples, count = together.rounds(session, plan, works)
+    taken = together.rounds(session, plan, works)
     wrong = first_difference(session, plan, flows)
-    return Answer(
-        seconds=tuple(s.seconds for s in samples),
-        clock="host-monotonic",
-        engine=plan.engine,
-        verified=wrong is None,
-        wrong=wrong,
-        directions={f.name: tuple(s.each[i] for s in samples) for i, f in enumerate(flows)},
-        iterations=count,
-        counted=f"{COUNTED}, of {len(flows)} flows added, until the last one ended",
-        notes=notes + together.gate_notes(samples),
-    )
+    found = together.answer(plan, [flow.name for flow in flows], taken, wrong)
+    counted = f"{COUNTED}, of {len(flows)} flows added, until the last one ended"
+    return replace(found, counted=counted, notes=notes + found.notes)
 
 
 def local(session: Session, plan: Plan, device: Device, notes: tuple[str, ...]) -> Answer:

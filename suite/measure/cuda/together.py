@@ -47,6 +47,9 @@ class Together:
     gated: bool
 
 
+Taken = tuple[Sequence[Together], int]
+
+
 def measured(session: Session, plan: Plan) -> Answer:
     """One case over all GPUs of the plan."""
     devices, notes = session.begin(plan)
@@ -54,19 +57,25 @@ def measured(session: Session, plan: Plan) -> Answer:
     placed = Placed(plan, *(lane.way.host for lane in lanes))
     for lane in lanes:
         copy.fill(session, plan, lane.way)
-    samples, count = rounds(session, plan, [lane.work for lane in lanes])
+    taken = rounds(session, plan, [lane.work for lane in lanes])
     wrong = _first_wrong(session, plan, lanes)
+    found = answer(plan, [lane.name for lane in lanes], taken, wrong)
+    counted = "bytes copied, once, by all GPUs, until the last one ended"
+    return replace(found, placement=proof(plan, placed), counted=counted, notes=notes + found.notes)
+
+
+def answer(plan: Plan, names: Sequence[str], taken: Taken, wrong: str | None) -> Answer:
+    """Works timed at once, by their names, as an answer. What was counted is the caller's to say."""
+    samples, count = taken
     return Answer(
         seconds=tuple(s.seconds for s in samples),
         clock="host-monotonic",
         engine=plan.engine,
         verified=wrong is None,
         wrong=wrong,
-        directions={lane.name: tuple(s.each[i] for s in samples) for i, lane in enumerate(lanes)},
-        placement=proof(plan, placed),
+        directions={name: tuple(s.each[i] for s in samples) for i, name in enumerate(names)},
         iterations=count,
-        counted="bytes copied, once, by all GPUs, until the last one ended",
-        notes=notes + gate_notes(samples),
+        notes=_gate_notes(samples),
     )
 
 
@@ -79,13 +88,13 @@ def proof(plan: Plan, placed: Placed) -> Placement:
     return replace(found, detail=f"every page of {nodes}")
 
 
-def rounds(session: Session, plan: Plan, works: Sequence[Work]) -> tuple[list[Together], int]:
+def rounds(session: Session, plan: Plan, works: Sequence[Work]) -> Taken:
     """plan.rounds samples of all works at once, and how many operations of each a sample holds."""
     count = _count(session, plan, works)
     return [at_once(session, works, count) for _ in range(plan.rounds)], count
 
 
-def gate_notes(samples: Sequence[Together]) -> tuple[str, ...]:
+def _gate_notes(samples: Sequence[Together]) -> tuple[str, ...]:
     """Says so where the works did not start together."""
     if all(s.gated for s in samples):
         return ()
