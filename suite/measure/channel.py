@@ -1,10 +1,12 @@
-"""The pipe between the parent and one worker: JSON messages, one a line, over a socket pair."""
+"""The pipe between the parent and one worker: JSON messages, one a line, over a socket pair. An empty line is a sign
+of life: the worker is still measuring."""
 
 from __future__ import annotations
 
 import socket
 
 CHUNK = 1 << 16
+SIGN_OF_LIFE = b""
 
 
 class Channel:
@@ -24,7 +26,8 @@ class Channel:
         self._socket.sendall(message + b"\n")
 
     def receive(self) -> bytes | None:
-        """The message, None while it is incomplete. Raises EOFError where the worker closed its end by ending."""
+        """The message, SIGN_OF_LIFE, or None while a message is incomplete. Raises EOFError where the worker closed its
+        end by ending."""
         try:
             chunk = self._socket.recv(CHUNK)
         except BlockingIOError:
@@ -34,11 +37,11 @@ class Channel:
         if not chunk:
             raise EOFError("the worker closed its end")
         self._received += chunk
-        if not self._received.endswith(b"\n"):
+        message = self._received.lstrip(b"\n")
+        if message and not message.endswith(b"\n"):
             return None
-        message = bytes(self._received[:-1])
         self._received.clear()
-        return message
+        return bytes(message[:-1]) if message else SIGN_OF_LIFE
 
     def close(self) -> None:
         """The worker sees the end of its requests. Safe to call twice."""

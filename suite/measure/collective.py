@@ -1,6 +1,7 @@
 """Collectives over torch.distributed: each rank times fixed rounds of its own calls, and checks every element.
 
-The parent takes the slowest rank of each round. Ranks never calibrate themselves: they would disagree and hang.
+The parent takes the slowest rank of each round. It also says how many rounds and calls there are; where a slow path
+would take too long for them, the ranks agree on fewer in one allreduce. A rank that decided alone would hang the others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import torch.distributed as dist
 from suite.errors import MeasureError, Unavailable
 from suite.measure import collective_data as data
 from suite.measure import collective_threads as threads
-from suite.measure import rendezvous
+from suite.measure import progress, rendezvous
 from suite.measure.answer import Answer, Rank
 from suite.measure.nccl import buffers as nccl_buffers
 from suite.measure.nccl import library as nccl
@@ -32,6 +33,9 @@ _NEVER = timedelta(days=1)
 # Sizes whose algorithm and protocol are read from NCCL's log in one untimed pass: 8 B to 64 MiB, beyond which nothing
 # changes that would be worth the time of a slow network.
 LOGGED_SIZES = tuple(sorted([*(8 << power for power in range(24)), *(n * KIB for n in (10, 20, 40, 80))]))
+# Of a case's timed rounds, about. Large messages over TCP would else take minutes.
+LONGEST_S = 2.0
+FEWEST_ROUNDS = 3
 COUNTED = "bytes of one rank's message, as nccl-tests counts them"
 
 
@@ -76,8 +80,10 @@ def measure(plan: Plan, rank: Rank) -> Answer:
     buffers = _buffers(plan, sent)
     with _known_refusals():
         first = _verify(plan, sent, buffers)
+        progress.step()
         start = time.monotonic()
         with _undisturbed():
+            plan = _warm_up(plan, sent, buffers)
             seconds = _rounds_cuda(plan, sent, buffers) if device.type == "cuda" else _rounds_host(plan, sent, buffers)
         end = time.monotonic()
         wrong = first or _verify(plan, sent, buffers)
@@ -226,14 +232,45 @@ def _next_call() -> int:
     return _calls
 
 
+def _warm_up(plan: Plan, sent: data.Message, buffers: _Buffers) -> Plan:
+    """Makes the warm-up calls. The plan with fewer calls and, at one call a round, fewer rounds, where they would take
+    much longer than LONGEST_S."""
+    run = _call(plan, sent, buffers)
+    buffers.source.zero_()  # in place, sums of anything else would grow without end
+    seconds = _one_call(run, sent.device)
+    if paced(plan, seconds) != plan:  # the first call may just have been unlucky
+        seconds = min(seconds, _one_call(run, sent.device))
+    if seconds * plan.warmup < LONGEST_S / 4:
+        for _ in range(plan.warmup - 1):
+            run()
+    return paced(plan, seconds)
+
+
+def _one_call(run: Callable[[], object], device: Any) -> float:
+    """Seconds of one call on the slowest rank: on every rank the same number, so that all of them decide alike."""
+    _wait(device)
+    start = time.perf_counter()
+    run()
+    _wait(device)
+    found = torch.tensor([max(time.perf_counter() - start, 1e-9)], dtype=torch.float64, device=device)
+    dist.all_reduce(found, op=dist.ReduceOp.MAX)
+    progress.step()
+    return float(found.item())
+
+
+def paced(plan: Plan, seconds: float) -> Plan:
+    """The plan with as many calls and rounds as there is time for. seconds: of one call."""
+    calls = max(1, min(plan.iterations, int(LONGEST_S / (plan.rounds * seconds))))
+    rounds = max(FEWEST_ROUNDS, int(LONGEST_S / (calls * seconds)))
+    return replace(plan, iterations=calls, rounds=min(plan.rounds, rounds))
+
+
 def _rounds_host(plan: Plan, sent: data.Message, buffers: _Buffers) -> list[float]:
     """Seconds a call, by the host's clock; before each round the ranks meet in an untimed allreduce."""
     run, meet = _call(plan, sent, buffers), _meeting(sent.device)
-    buffers.source.zero_()  # in place, sums of anything else would grow without end
-    for _ in range(plan.warmup):
-        run()
     seconds = []
     for _ in range(plan.rounds):
+        progress.step()
         meet()
         start = time.perf_counter()
         for _ in range(plan.iterations):
@@ -245,14 +282,12 @@ def _rounds_host(plan: Plan, sent: data.Message, buffers: _Buffers) -> list[floa
 def _rounds_cuda(plan: Plan, sent: data.Message, buffers: _Buffers) -> list[float]:
     """Seconds a call between two events on the GPU: an untimed allreduce, event, the calls (or one graph), event."""
     run, meet = _call(plan, sent, buffers), _meeting(sent.device)
-    buffers.source.zero_()
-    for _ in range(plan.warmup):
-        run()
     repeated = _graph(run, plan.iterations) if plan.graph else _repeat(run, plan.iterations)
     repeated()
     seconds = []
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     for _ in range(plan.rounds):
+        progress.step()
         meet()
         start.record()
         repeated()

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suite.errors import Unavailable
-from suite.measure import numa
+from suite.measure import numa, progress
 from suite.measure.answer import Answer, Rank
 from suite.measure.numa import HostBuffer
 from suite.records.case import Placement, Plan
@@ -95,6 +95,7 @@ def saturating(source: HostBuffer, target: HostBuffer, cpus: tuple[int, ...]) ->
     most = len(cpus) or len(os.sched_getaffinity(0))
     best, best_s = 1, _best_pass(source, target, cpus, 1)
     for threads in thread_counts(most)[1:]:
+        progress.step()
         seconds = _best_pass(source, target, cpus, threads)
         if best_s < seconds * ENOUGH_GAIN:
             break
@@ -124,7 +125,11 @@ def _rounds(plan: Plan, source: HostBuffer, target: HostBuffer, cpus: tuple[int,
     with _Team(source, target, cpus, threads) as team:
         for _ in range(plan.warmup):
             team.copy(1)
-        return [team.copy(plan.iterations) for _ in range(plan.rounds)]
+        timings = []
+        for _ in range(plan.rounds):
+            progress.step()
+            timings.append(team.copy(plan.iterations))
+        return timings
 
 
 class _Team:

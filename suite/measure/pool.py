@@ -22,7 +22,7 @@ import msgspec
 from suite.errors import FailureKind, MeasureError, Unavailable
 from suite.measure import leftover, processes
 from suite.measure.answer import Answer, Rank, Setup
-from suite.measure.channel import Channel
+from suite.measure.channel import SIGN_OF_LIFE, Channel
 from suite.records.case import Plan
 
 KILL_GRACE_S = 3.0  # SIGKILL ends a process within milliseconds, unless it is stuck in the kernel
@@ -32,6 +32,28 @@ AGREE_GRACE_S = 2.0  # from one rank's "unavailable" to the others'
 ROOT = Path(__file__).resolve().parents[2]
 # Worst first: the rank that holds up the others is the one that is stopped or stuck.
 _SUSPICION = ("gone", "ended", "stopped", "stopped by a debugger", "stuck in the kernel", "running")
+
+
+class _Patience:
+    """How long the parent waits: so many seconds, and anew from every sign of life."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
+        self.renewed = False
+
+    def left(self) -> float:
+        """Seconds, 0 where it is over."""
+        return max(0.0, self._end - time.monotonic())
+
+    def renew(self) -> None:
+        """A worker got on."""
+        self._end = time.monotonic() + self._seconds
+        self.renewed = True
+
+    def shorten(self, seconds: float) -> None:
+        """No longer than so many seconds from now."""
+        self._end = min(self._end, time.monotonic() + seconds)
 
 
 @dataclass
@@ -84,7 +106,8 @@ class Pool:
         return bool(self._workers)
 
     def call(self, plan: Plan) -> tuple[Answer, ...]:
-        """Every rank's answer, in rank order, within the plan's deadline. Raises MeasureError or Unavailable."""
+        """Every rank's answer, in rank order. It is a hang where for the plan's deadline no rank answered or got on.
+        Raises MeasureError or Unavailable."""
         self._plan = plan
         with self._ended_on_failure():
             return self._exchange(plan, plan.deadline_s, f"no answer within {plan.deadline_s:g} s")
@@ -135,21 +158,21 @@ class Pool:
         return _Worker(who.rank, process, Channel(ours), log)
 
     def _exchange(self, plan: Plan, deadline_s: float, missing: str) -> tuple[Answer, ...]:
-        end = time.monotonic() + deadline_s
+        patience = _Patience(deadline_s)
         answers: dict[int, Answer] = {}
         self._send(msgspec.json.encode(plan))
         with selectors.DefaultSelector() as selector:
             for worker in self._workers:
                 selector.register(worker.channel, selectors.EVENT_READ, worker)
             while len(answers) < len(self._workers):
-                ready = selector.select(max(0.0, end - time.monotonic()))
-                if not ready or time.monotonic() > end:
-                    self._fail_missing(answers, missing)
+                ready = selector.select(patience.left())
+                if not ready or not patience.left():
+                    self._fail_missing(answers, missing + (" of the last sign of life" if patience.renewed else ""))
                 for key, _ in ready:
-                    if self._take(key.data, answers):
+                    if self._take(key.data, answers, patience):
                         selector.unregister(key.fileobj)
                 if any(a.unavailable for a in answers.values()):
-                    end = min(end, time.monotonic() + AGREE_GRACE_S)
+                    patience.shorten(AGREE_GRACE_S)
         return tuple(answers[worker.rank] for worker in self._workers)
 
     def _send(self, message: bytes) -> None:
@@ -159,13 +182,15 @@ class Pool:
             except OSError:
                 self._fail_dead(worker)
 
-    def _take(self, worker: _Worker, answers: dict[int, Answer]) -> bool:
+    def _take(self, worker: _Worker, answers: dict[int, Answer], patience: _Patience) -> bool:
         """Reads what a worker sent; True where its answer is whole."""
         try:
             message = worker.channel.receive()
         except EOFError:
             self._fail_dead(worker)
-        if message is None:
+        if message == SIGN_OF_LIFE:
+            patience.renew()
+        if not message:
             return False
         answer = msgspec.json.decode(message, type=Answer)
         if answer.error:

@@ -19,6 +19,7 @@ from typing import cast
 import msgspec
 
 from suite.errors import SuiteError, Unavailable
+from suite.measure import progress
 from suite.measure.answer import Answer, Rank, Setup
 from suite.records.case import Plan
 
@@ -82,6 +83,7 @@ def die_with(parent: int) -> None:
 def serve(channel: socket.socket, rank: Rank, handlers: Mapping[str, str]) -> None:
     """Answers one plan a line; the first one by getting ready for it."""
     cpus = os.sched_getaffinity(0)
+    progress.goes_to(lambda: channel.sendall(b"\n"))
     with channel.makefile("rb") as requests:
         for number, line in enumerate(requests):
             os.sched_setaffinity(0, cpus)  # the plan before may have pinned this thread

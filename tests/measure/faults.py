@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from suite.errors import Unavailable
+from suite.measure import progress
 from suite.measure.answer import Answer, Rank
 from suite.records.case import Plan
 
@@ -26,6 +27,21 @@ def hangs(plan: Plan, rank: Rank) -> Answer:
         print("I am about to hang")
         time.sleep(600)
     return fine(plan, rank)
+
+
+def gets_on(plan: Plan, rank: Rank) -> Answer:
+    """Takes several deadlines of half a second, and says now and then that it is still at it."""
+    for _ in range(6):
+        time.sleep(0.3)
+        progress.step()
+    return fine(plan, rank)
+
+
+def gets_on_and_hangs(_plan: Plan, rank: Rank) -> Answer:
+    progress.step()
+    if is_bad(rank):
+        time.sleep(600)
+    return gets_on(_plan, rank)
 
 
 def hangs_busily(_plan: Plan, _rank: Rank) -> Answer:

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from suite.errors import Unavailable
+from suite.measure import collective
 from suite.measure import collective_data as data
 from suite.measure.workers import WorkerEngine
 from suite.records.case import COLLECTIVES, Operation
@@ -56,6 +57,24 @@ def test_an_unknown_dtype_and_graphs_on_the_cpu_are_unavailable(gloo: WorkerEngi
     with pytest.raises(Unavailable, match="CUDA graphs need the nccl backend"):
         gloo.measure(plan("allreduce", **GLOO, graph=True))
     assert gloo.measure(plan("allreduce", **GLOO)).verified is True
+
+
+def test_where_calls_take_long_there_are_fewer_of_them_and_then_fewer_rounds() -> None:
+    asked = plan("allreduce", rounds=10, iterations=20)
+    assert collective.paced(asked, 1e-3) == asked
+    slow = collective.paced(asked, 40e-3)
+    assert (slow.rounds, slow.iterations) == (10, 5)
+    slower = collective.paced(asked, 0.4)
+    assert (slower.rounds, slower.iterations) == (5, 1)
+    slowest = collective.paced(asked, 15.0)
+    assert (slowest.rounds, slowest.iterations) == (3, 1)
+
+
+def test_ranks_agree_on_fewer_calls_and_the_samples_say_how_many(gloo: WorkerEngine) -> None:
+    samples = gloo.measure(plan("allreduce", **{**GLOO, "bytes": 16 << 20, "iterations": 10_000, "rounds": 4}))
+    assert samples.verified is True
+    assert samples.iterations is not None
+    assert samples.iterations < 10_000
 
 
 def test_ranks_run_on_their_cpu_sets(engine_with: Make) -> None:

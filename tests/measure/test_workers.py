@@ -113,6 +113,16 @@ def test_a_hanging_rank_costs_its_deadline_and_is_named(engine_with: Make) -> No
     assert error.said == ("", "I am about to hang")
 
 
+def test_a_case_that_gets_on_may_take_longer_than_its_deadline(engine_with: Make) -> None:
+    samples = engine_with(both_ways="gets_on").measure(plan("both_ways", deadline_s=1.0))
+    assert samples.verified
+
+
+def test_a_rank_that_got_on_and_hangs_is_noticed_a_deadline_later(engine_with: Make) -> None:
+    error = failure(engine_with(both_ways="gets_on_and_hangs"), deadline_s=1, **PAIR)
+    assert str(error) == "no answer within 1 s of the last sign of life: rank 1 is waiting"
+
+
 def test_a_busily_hanging_rank_is_said_to_be_running(engine_with: Make) -> None:
     error = failure(engine_with(both_ways="hangs_busily"), deadline_s=0.5)
     assert str(error) == "no answer within 0.5 s: rank 0 is running"
