@@ -153,6 +153,12 @@ def test_quick_tunes_nothing_and_takes_two_sizes_of_what_is_not_the_sweep() -> N
     assert ids("few_message", sizes=(8, 64)) == ["8B", "64B"]
 
 
+def test_on_cpus_what_is_beside_the_main_sweep_ends_at_16_mib() -> None:
+    assert ids("few_host_message") == ["40KiB", "16MiB"]
+    assert ids("few_host_message", effort="full")[-1] == "16MiB"
+    assert ids("few_host_message", sizes=(8, 1 << 30)) == ["8B", "1GiB"]
+
+
 def test_ranks_share_a_gpu_only_where_asked_for() -> None:
     assert "--ranks-per-gpu 2" in ids("shared_world_size")
     assert ids("shared_world_size", two_nodes(gpus=1), ranks_per_gpu=2) == ["2ranks"]
