@@ -30,7 +30,8 @@ class Unavailable(SuiteError):  # noqa: N818 - a state of the machine, not a fau
 class MeasureError(SuiteError):
     """A measurement was started and did not end well.
 
-    kind: 'hang' (for the deadline no answer and no sign of life), 'crash' (a worker ended), 'error' (a worker answered with an error).
+    kind: 'hang' (for the deadline no answer and no sign of life), 'crash' (a worker ended), 'error' (a worker answered
+    with an error).
     said: the last line that each rank wrote, in rank order; empty text where it wrote none.
     lost_gpus: NVML indices of GPUs whose worker could not be ended, not even by SIGKILL.
     """

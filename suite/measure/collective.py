@@ -1,7 +1,8 @@
 """Collectives over torch.distributed: each rank times fixed rounds of its own calls, and checks every element.
 
-The parent takes the slowest rank of each round. It also says how many rounds and calls there are; where a slow path
-would take too long for them, the ranks agree on fewer in one allreduce. A rank that decided alone would hang the others.
+The parent takes the slowest rank of each round. It also says how many rounds and calls there are; where these
+would take too long on a slow path, the ranks agree on fewer in one allreduce. One that decided alone would hang the
+others.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from suite.measure import progress
 from suite.measure.cuda.device import Device, Devices, torch_sleep
 from suite.records.case import Plan
 
@@ -165,6 +166,7 @@ def rounds(devices: Devices, plan: Plan, work: Work, beside: Sequence[Work] = ()
     samples: list[Sample] = []
     while len(samples) < plan.rounds and (len(samples) < FEWEST_ROUNDS or time.monotonic() < end):
         samples.append(sample(devices, work, load, beside))
+        progress.step()
     return samples, load
 
 

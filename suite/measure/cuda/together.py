@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from suite.errors import Unavailable
+from suite.measure import progress
 from suite.measure.answer import Answer
 from suite.measure.cuda import copy
 from suite.measure.cuda.copy import TO_DEVICE, TO_HOST, Direction
@@ -91,7 +92,11 @@ def proof(plan: Plan, placed: Placed) -> Placement:
 def rounds(session: Session, plan: Plan, works: Sequence[Work]) -> Taken:
     """plan.rounds samples of all works at once, and how many operations of each a sample holds."""
     count = _count(session, plan, works)
-    return [at_once(session, works, count) for _ in range(plan.rounds)], count
+    samples = []
+    for _ in range(plan.rounds):
+        samples.append(at_once(session, works, count))
+        progress.step()
+    return samples, count
 
 
 def _gate_notes(samples: Sequence[Together]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import secrets
 
 import numpy as np
 
+from suite.measure import progress
 from suite.measure.cuda.buffers import Buffers, Bytes, Host, OnDevice
 from suite.measure.cuda.runtime import DEVICE_TO_HOST, HOST_TO_DEVICE, Runtime
 from suite.units import MIB
@@ -69,6 +70,7 @@ class Checker:
         for offset, size in self._parts(target.nbytes):
             pattern.write(self._spare.view[:size], offset)
             self._copy(target, target.address + offset, self._spare.address, size, HOST_TO_DEVICE)
+            progress.step()
 
     def poison(self, target: OnDevice) -> None:
         """Overwrites a device buffer, so that bytes that never arrive are seen."""
@@ -86,6 +88,7 @@ class Checker:
             wrong = pattern.difference(view, offset)
             if wrong:
                 return wrong
+            progress.step()
         return None
 
     def _parts(self, nbytes: int) -> list[tuple[int, int]]:
