@@ -239,6 +239,16 @@ COPIES: tuple[Cause, ...] = (
         "Equal latencies with C-states and ASPM off.",
     ),
     Cause(
+        "latency_high",
+        "WARN",
+        "even the fastest sample of a latency case is far above what healthy machines take, on whatever GPU; a load "
+        "from another GPU's memory over PCIe is not judged so, as too few figures are public",
+        "{who}: {measured} for {what}; more than {most} is unusual for any GPU.",
+        "Switch ASPM and C-states off and set the CPU governor to performance; compare outside the virtual machine and "
+        "with `iommu=pt`; place memory on the GPU's NUMA node; then count the switches and retimers above the GPU.",
+        "A latency within the range after one of these changes, which names the cause.",
+    ),
+    Cause(
         "noisy",
         "INDETERMINATE",
         "the samples differ too much to call the case slow",

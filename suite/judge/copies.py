@@ -45,13 +45,6 @@ def small_message(view: View) -> Verdict:
     return say("small_message", latency=seconds, size=format_bytes(view.result.bytes))
 
 
-def latency(view: View) -> Verdict:
-    """A latency case without anything to hold against it."""
-    floor = view.result.limits.floor_s if view.result.limits else None
-    above = f"; the least possible is {format_seconds(floor)}" if floor else ""
-    return say("healthy", sentence=f"{format_seconds(view.seconds)} an operation{above}.")
-
-
 def latency_out_of_family(view: View) -> Verdict | None:
     """The start of an operation, beside the whole of it on an equal GPU as near to its memory."""
     start, gpu = _start(view), view.gpu

@@ -33,7 +33,8 @@ _ALONE = (
 )
 # What a root cause may explain: causes that only say that something is slow.
 _SYMPTOMS = (
-    "slow_path", "below_expected", "collective_below_limit", "latency_out_of_family", "one_direction_weak", "outlier",
+    "slow_path", "below_expected", "collective_below_limit", "latency_out_of_family", "latency_high",
+    "one_direction_weak", "outlier",
     "both_ways_collapse", "below_floor", "noisy", "host_limited", "retraining", "link_errors", "transport_unexpected",
     "p2p_slower_than_staging", "numa_far_weak", "worse_than_baseline",
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from suite.judge import collectives, copies, failures, kinds, levels, links, memory, peers
+from suite.judge import collectives, copies, failures, kinds, latencies, levels, links, memory, peers
 from suite.judge.thresholds import DEFAULT, Thresholds
 from suite.judge.view import View
 from suite.records.case import COLLECTIVES, LATENCIES, Operation
@@ -27,7 +27,7 @@ LINK: tuple[Rule, ...] = (
     links.limited_by_platform,
 )
 MEMORY: tuple[Rule, ...] = (memory.slower_than_sibling, memory.far_slower_than_near, memory.healthy)
-LATENCY: tuple[Rule, ...] = (copies.latency_out_of_family, copies.latency)
+LATENCY: tuple[Rule, ...] = (copies.latency_out_of_family, latencies.unusually_high, latencies.plain)
 COPY: tuple[Rule, ...] = (
     levels.above_ceiling,
     copies.small,

@@ -129,6 +129,28 @@ class Thresholds:
         "equal paths differ by tens of percent, not by a factor",
         "chosen by lanecheck",
     )
+    latency_copy_s: float = _threshold(
+        100e-6,
+        "seconds for a few bytes copied, from launch to completion",
+        "three times the slowest machine of which a figure is known; most of it is the driver and the processor",
+        "H200 in a VM 7.7 and 8.4 µs (this project's run); cudaMemcpy 6 to 7 µs (GDRCopy's README); RTX 5090 31 µs "
+        "(imp issue 1654); between GPUs without P2P 11 to 25 µs on the device (cuda-samples issue 230, DistServe "
+        "issue 3)",
+    )
+    latency_load_s: float = _threshold(
+        5e-6,
+        "seconds for one load from host memory, or from a peer's over NVLink",
+        "nearly three times the slowest machine of which a figure is known",
+        "nvbandwidth's host_device_latency_sm: H200 1.19 µs, across sockets 1.32 µs (Google's guide to A3 Ultra), "
+        "GB200 0.59 µs (Oracle's guide); its device_to_device_latency_sm over NVLink: GB200 1.73 µs (the same guide)",
+    )
+    latency_flag_s: float = _threshold(
+        10e-6,
+        "seconds for one way of a flag between two GPUs",
+        "five times the slower of the two paths that were measured",
+        "2 H200 in a VM, this project's run: 0.79 µs over NVLink, 1.86 µs through host memory; NCCL's own model of a "
+        "hop: 0.6 µs over NVLink, 1.0 µs over PCIe (NCCL issue 1334)",
+    )
     together: float = _threshold(
         0.80,
         "of what the GPUs reach one at a time, in sum",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from suite.limits import ceilings, collective, gpus, host, links, memory, peer
+from suite.limits import ceilings, collective, gpus, healthy, host, links, memory, peer
 from suite.limits.ceilings import Sources
 from suite.records.case import COLLECTIVES, LATENCIES, Plan, Samples
 from suite.records.flows import flows
 from suite.records.machine import LinkState, Machine
 from suite.records.run import Limits, Result
 
-_LATENCY = "A least time is not known for this path: it comes from a flag ping-pong over the same path."
+_LATENCY = "No least time is known for this path."
 _GLOO = "gloo runs over loopback TCP, which has no honest ceiling: values are checked, no limit is given."
 
 
@@ -71,7 +71,7 @@ def _parts(machine: Machine) -> dict[str, LinkState]:
 
 def _limits(machine: Machine, plan: Plan, sources: Sources) -> Limits:
     if plan.operation in LATENCIES:
-        return ceilings.unknown(_LATENCY)
+        return ceilings.unknown(f"{_LATENCY} {healthy.latency(plan.operation, plan.engine, plan.p2p)}")
     if plan.operation == "host_memory_copy":
         return memory.host_copy(machine, plan)
     if plan.backend == "gloo":

@@ -42,6 +42,49 @@ HEALTHY: tuple[Healthy, ...] = (
 )
 
 
+# What one operation takes on machines in order, in words: figures by operation, engine and P2P. Not limits: a machine
+# in order may take longer than any that is known.
+LATENCIES: dict[str, str] = {
+    "copy": (
+        "Healthy machines copy a few bytes in 6 to 31 µs from launch to completion (H200 in a VM 7.7 to the GPU, 8.4 "
+        "to the host; cudaMemcpy 6 to 7 in GDRCopy's README; RTX 5090 31, imp issue 1654)."
+    ),
+    "staged": (
+        "Healthy machines take 11 to 25 µs on the device for a few bytes that the driver stages "
+        "(p2pBandwidthLatencyTest, P2P=Disabled: cuda-samples issue 230, DistServe issue 3), and the launch and the wait on top."
+    ),
+    "direct": (
+        "Healthy machines take 1.8 to 3 µs on the device for a few bytes that go directly (p2pBandwidthLatencyTest, "
+        "P2P=Enabled, NVLink: cuda-samples issue 230, nccl-tests issue 123), and the launch and the wait on top."
+    ),
+    "load": (
+        "Healthy machines load from host memory in 0.59 to 1.32 µs (nvbandwidth's host_device_latency_sm: GB200 0.59; "
+        "H200 1.19 near, 1.32 across sockets; H200 in a VM 1.18 to 1.23)."
+    ),
+    "peer_load": (
+        "Over NVLink a load from a peer takes 0.8 to 1.7 µs (nvbandwidth's device_to_device_latency_sm: GB200 1.73, "
+        "eight GPUs of one host 0.82 to 0.83). Over PCIe one figure is known (p2pmark: 4.1 µs): too few to judge by."
+    ),
+    "flag": (
+        "Measured one way: 0.79 µs over NVLink, 1.86 µs through host memory (2 H200 in a VM); NCCL's model of a hop "
+        "assumes 0.6 µs over NVLink and 1.0 µs over PCIe (NCCL issue 1334)."
+    ),
+}
+
+
+def latency(operation: str, engine: str | None, p2p: bool | None) -> str:
+    """What a latency case takes on healthy machines, in a sentence with its sources."""
+    if operation == "peer_flag_latency":
+        return LATENCIES["flag"]
+    if operation == "host_device_load_latency":
+        return LATENCIES["load"]
+    if operation != "peer_latency":
+        return LATENCIES["copy"]
+    if engine == "load-store":
+        return LATENCIES["peer_load"]
+    return LATENCIES["staged" if p2p is False else "direct"]
+
+
 def expected(operation: str, engine: str, gen: int | None) -> Healthy:
     """The row for an operation, an engine and a generation; the span of all rows where there is none."""
     rows = [row for row in HEALTHY if (row.operation, row.engine) == (operation, engine)]

@@ -89,7 +89,7 @@ def measured(
 def plans(machine: Machine, groups: tuple[str, ...]) -> Iterator[Plan]:
     """A short sweep: large copies, near nodes first; collectives from small to large."""
     makers = {"link": _link, "host_memory": _memory, "host_copy": _copies}
-    makers |= {"host_staging": _staging, "peer_copy": _peers, "allreduce": _allreduce}
+    makers |= {"latency": _latencies, "host_staging": _staging, "peer_copy": _peers, "allreduce": _allreduce}
     for group in groups:
         yield from makers[group](machine)
 
@@ -124,6 +124,17 @@ def _copies(machine: Machine) -> Iterator[Plan]:
     if len(machine.gpus) > 1:
         for operation in operations:
             yield plan(machine, f"host_copy/all_gpus_{operation}", f"all_gpus_{operation}", **given)  # type: ignore[arg-type]
+
+
+def _latencies(machine: Machine) -> Iterator[Plan]:
+    operations: tuple[Operation, ...] = ("host_to_device_latency", "device_to_host_latency", "host_device_load_latency")
+    for gpu in machine.gpus:
+        for operation in operations:
+            yield plan(machine, f"host_copy/{operation}/gpu{gpu.index}", operation, gpus=(gpu.index,))
+    for pair in machine.pairs:
+        for p2p in (False, True):
+            case = f"peer_copy/latency/gpu{pair.first}_gpu{pair.second}/{'p2p' if p2p else 'staged'}"
+            yield plan(machine, case, "peer_latency", gpus=(pair.first, pair.second), p2p=p2p)
 
 
 def _staging(machine: Machine) -> Iterator[Plan]:

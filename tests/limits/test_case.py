@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -74,6 +74,22 @@ def test_the_ceilings_of_the_generations_are_given_at_the_same_width() -> None:
 def test_a_latency_has_no_floor_until_one_is_known(operation: str) -> None:
     limit = case.of(m.virtual_h200(), m.plan(operation, 0), None, ())  # type: ignore[arg-type]
     assert (limit.now, limit.floor_s) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("operation", "given", "known"),
+    [
+        ("device_to_host_latency", {}, "8.4 to the host"),
+        ("host_device_load_latency", {}, "1.32 across sockets"),
+        ("peer_latency", {"p2p": False}, "P2P=Disabled"),
+        ("peer_latency", {"p2p": True}, "P2P=Enabled"),
+        ("peer_latency", {"p2p": True, "engine": "load-store"}, "too few to judge by"),
+        ("peer_flag_latency", {"engine": "load-store"}, "1.86 µs through host memory"),
+    ],
+)
+def test_a_latency_says_what_is_known_of_healthy_machines(operation: str, given: dict[str, Any], known: str) -> None:
+    limit = case.of(m.virtual_h200(), m.plan(operation, 0, **given), None, ())  # type: ignore[arg-type]
+    assert known in (limit.why or "")
 
 
 def test_gloo_has_no_limit_and_says_why() -> None:

@@ -49,6 +49,10 @@ def test_the_table_of_healthy_fractions_is_the_code_s() -> None:
     ]
 
 
+def test_the_table_of_latencies_is_the_code_s() -> None:
+    assert rows("latency") == [[name, words] for name, words in healthy.LATENCIES.items()]
+
+
 def test_the_table_of_parts_is_the_code_s() -> None:
     expected = []
     for part in gpus.PARTS:
