@@ -51,8 +51,8 @@ LATENCIES: dict[str, str] = {
     ),
     "staged": (
         "Healthy machines take 11 to 25 µs on the device for a few bytes that the driver stages "
-        "(p2pBandwidthLatencyTest, P2P=Disabled: cuda-samples issue 230, DistServe issue 3), and the launch and the wait on "
-        "top."
+        "(p2pBandwidthLatencyTest, P2P=Disabled: cuda-samples issue 230, DistServe issue 3), and the launch and the "
+        "wait on top."
     ),
     "direct": (
         "Healthy machines take 1.8 to 3 µs on the device for a few bytes that go directly (p2pBandwidthLatencyTest, "
