@@ -80,6 +80,8 @@ def device_copy(gpu: Gpu) -> Limits:
     part = gpus.part(gpu)
     if part is None:
         return Limits(hard=False, why=f"The memory rate of {gpu.name!r} is not in the table of GPUs: no limit.")
+    if part.memory is None:
+        return Limits(hard=False, why=f"The memory rate of {part.name} is not known ({part.source}): no limit.")
     rate = part.memory / 2
     return Limits(
         now=rate,

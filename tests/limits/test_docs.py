@@ -56,6 +56,8 @@ def test_the_table_of_latencies_is_the_code_s() -> None:
 def test_the_table_of_parts_is_the_code_s() -> None:
     expected = []
     for part in gpus.PARTS:
-        nvlink = f"{part.nvlinks} × {part.nvlink_rate / 1e9:g}" if part.nvlink_rate else "none"
-        expected.append([part.name, str(part.link), f"{part.memory / 1e9:g}", nvlink, part.source])
+        link = str(part.link) if part.link.known else "–"
+        memory = f"{part.memory / 1e9:g}" if part.memory is not None else "–"
+        nvlink = f"{part.nvlinks} × {part.nvlink_rate / 1e9:g}" if part.nvlink_rate else "–"
+        expected.append([", ".join(part.names), link, memory, nvlink, part.source])
     assert rows("part") == expected

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from suite.limits import gpus, healthy, memory, nvlink
+from suite.limits import gpus, healthy, memory, nvlink, pcie
 from suite.limits.case import of
+from suite.limits.parts import PARTS, Part
 from suite.records.case import Plan
-from suite.records.machine import Cpu, Gpu, GpuPair, Machine, MemoryModule, NumaNode, NvLink
+from suite.records.machine import Cpu, Gpu, GpuPair, LinkState, Machine, MemoryModule, NumaNode, NvLink
 from tests.limits import machines as m
 
 
@@ -15,18 +16,93 @@ from tests.limits import machines as m
     ("name", "part"),
     [
         ("NVIDIA H200", "H200"),
+        ("NVIDIA H200 NVL", "H200 NVL"),
         ("NVIDIA H100 80GB HBM3", "H100 80GB HBM3"),
-        ("NVIDIA A100-SXM4-40GB", "A100 SXM4 40GB"),
+        ("NVIDIA H100 PCIe", "H100 PCIe"),
+        ("NVIDIA GH200 480GB", "GH200 480GB"),
+        ("NVIDIA GH200 120GB", "GH200 480GB"),
+        ("NVIDIA B200", "B200"),
+        ("NVIDIA GB200", "GB200"),
+        ("NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB"),
+        ("A100-SXM4-40GB", "A100-SXM4-40GB"),
+        ("NVIDIA A100-PCIE-40GB", "A100-PCIE-40GB"),
+        ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe"),
+        ("Tesla V100-SXM2-16GB", "V100-SXM2-16GB"),
+        ("Tesla V100S-PCIE-32GB", "V100S-PCIE-32GB"),
+        ("Tesla T4", "T4"),
+        ("NVIDIA A2", "A2"),
+        ("NVIDIA A10", "A10"),
+        ("NVIDIA A10G", "A10G"),
+        ("NVIDIA A16", "A16"),
+        ("NVIDIA L4", "L4"),
+        ("NVIDIA L40", "L40"),
+        ("NVIDIA L40S", "L40S"),
         ("NVIDIA GeForce RTX 3090", "RTX 3090"),
         ("NVIDIA GeForce RTX 3090 Ti", "RTX 3090 Ti"),
-        ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada"),
-        ("NVIDIA L40S", "L40S"),
-        ("Some New GPU", None),
+        ("GeForce RTX 2080 Ti", "RTX 2080 Ti"),
+        ("NVIDIA GeForce RTX 4070 Ti", "RTX 4070 Ti"),
+        ("NVIDIA GeForce RTX 4070 Ti SUPER", "RTX 4070 Ti SUPER"),
+        ("NVIDIA GeForce RTX 4090 D", "RTX 4090 D"),
+        ("NVIDIA RTX A2000 12GB", "RTX A2000 12GB"),
+        ("Quadro RTX 8000", "Quadro RTX 6000"),
+        ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada Generation"),
+        ("NVIDIA RTX 4000 SFF Ada Generation", "RTX 4000 SFF Ada Generation"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000 Blackwell Server Edition"),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000 Blackwell Workstation Edition"),
+        (
+            "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition",
+            "RTX PRO 6000 Blackwell Max-Q Workstation Edition",
+        ),
+        ("NVIDIA RTX PRO 5000 72GB Blackwell", "RTX PRO 5000 Blackwell"),
+        ("RTX 4090", "RTX 4090"),
     ],
 )
-def test_a_part_is_found_by_name(name: str, part: str | None) -> None:
+def test_a_part_is_found_by_the_name_that_nvml_gives(name: str, part: str) -> None:
     found = gpus.part(Gpu(0, name))
-    assert (found.name if found else None) == part
+    assert found is not None
+    assert found.name == part
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "NVIDIA",
+        "unknown GPU",
+        "Some New GPU",
+        "NVIDIA H100",
+        "NVIDIA H20-3e",
+        "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
+        "GRID A100-10C",
+        "NVIDIA A40-48Q",
+        "NVIDIA GeForce RTX 4090 Laptop GPU",
+        "NVIDIA RTX A5000 Laptop GPU",
+        "NVIDIA RTX 6000",
+        "NVIDIA RTX PRO 6000 Blackwell",
+    ],
+)
+def test_a_name_that_only_resembles_a_part_s_is_of_no_known_part(name: str) -> None:
+    assert gpus.part(Gpu(0, name)) is None
+
+
+@pytest.mark.parametrize("name", ["NVIDIA GeForce RTX 3080", "NVIDIA GeForce RTX 3060 Ti", "NVIDIA GeForce RTX 3050"])
+def test_a_name_that_two_parts_bear_is_of_no_known_part(name: str) -> None:
+    assert gpus.part(Gpu(0, name)) is None
+
+
+@pytest.mark.parametrize(("device_id", "rate"), [(0x2206, 760.3e9), (0x2216, 760.3e9), (0x220A, 912.4e9)])
+def test_device_ids_tell_parts_of_one_name_apart(device_id: int, rate: float) -> None:
+    found = gpus.part(Gpu(0, "NVIDIA GeForce RTX 3080", pci_device_id=device_id))
+    assert found is not None
+    assert found.memory == pytest.approx(rate)
+
+
+@pytest.mark.parametrize("name", ["A2", "A16"])
+def test_names_tell_parts_of_one_device_id_apart(name: str) -> None:
+    found = gpus.part(Gpu(0, f"NVIDIA {name}", pci_device_id=0x25B6))
+    assert found is not None
+    assert found.name == name
+    assert gpus.part(Gpu(0, "renamed", pci_device_id=0x25B6)) is None
 
 
 @pytest.mark.parametrize("device_id", [0x2335, 0x233510DE])
@@ -40,9 +116,63 @@ def test_an_unlisted_device_id_is_not_guessed_by_name() -> None:
     assert gpus.part(Gpu(0, "NVIDIA H200", pci_device_id=0x9999)) is None
 
 
-def test_no_device_id_names_two_parts() -> None:
-    ids = [device_id for part in gpus.PARTS for device_id in part.device_ids]
-    assert len(ids) == len(set(ids))
+def test_no_two_parts_have_both_a_device_id_and_a_name_in_common() -> None:
+    pairs = [(device_id, name.lower()) for part in PARTS for device_id in part.device_ids for name in part.names]
+    assert len(pairs) == len(set(pairs))
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: f"{part.name} {part.device_ids[0]:04x}")
+def test_every_part_has_a_source_and_figures_that_can_be(part: Part) -> None:
+    """The bounds catch a slip of units or digits: no GPU has less than 50 GB/s of memory or more than 10 TB/s."""
+    assert part.source
+    assert part.memory is None or 50e9 < part.memory < 10e12
+    assert part.link == LinkState() or (part.link.gen in (3, 4, 5) and part.link.width in (8, 16))
+    assert (part.nvlinks is None) == (part.nvlink_rate is None)
+    assert part.nvlink_rate is None or 10e9 < part.nvlink_rate <= 50e9
+
+
+def test_a_part_is_found_again_by_each_of_its_device_ids_and_names_together() -> None:
+    for part in PARTS:
+        for device_id in part.device_ids:
+            for name in part.names:
+                assert gpus.part(Gpu(0, f"NVIDIA {name}", pci_device_id=device_id)) is part
+
+
+@pytest.mark.parametrize(
+    ("name", "link"),
+    [
+        ("NVIDIA GeForce RTX 4060", m.GEN4_X8),
+        ("NVIDIA GeForce RTX 4060 Ti", m.GEN4_X8),
+        ("NVIDIA RTX 2000 Ada Generation", m.GEN4_X8),
+        ("NVIDIA A2", m.GEN4_X8),
+        ("NVIDIA GeForce RTX 4070 Ti", m.GEN4_X16),
+        ("NVIDIA GeForce RTX 5060 Ti", LinkState(32.0, 8)),
+        ("NVIDIA GH200 480GB", LinkState()),
+    ],
+)
+def test_cards_that_are_built_with_eight_lanes_are_known_as_such(name: str, link: LinkState) -> None:
+    found = gpus.part(Gpu(0, name))
+    assert found is not None
+    assert found.link == link
+
+
+def test_the_table_s_eight_lanes_limit_the_device_where_nothing_else_tells_its_link() -> None:
+    hidden = Machine(
+        nodes=(NumaNode(0),),
+        pci=(m.function("0000:00:06.0", most=LinkState(), now=LinkState()),),
+        gpus=(Gpu(0, "NVIDIA GeForce RTX 4060", address="0000:00:06.0", numa_node=0),),
+    )
+    limit = of(hidden, m.plan("host_to_device", 0), None, ())
+    x8 = pcie.raw(4, 8, False)
+    assert limit.device is not None
+    assert 0.8 * x8 < limit.device < x8
+
+
+def test_a_part_whose_memory_rate_is_not_known_has_no_limit_and_says_why() -> None:
+    machine = Machine(gpus=(Gpu(0, "NVIDIA GeForce RTX 4070", address="0000:01:00.0"),))
+    limit = of(machine, m.plan("device_local_copy", 0), None, ())
+    assert limit.now is None
+    assert "bear this name" in (limit.why or "")
 
 
 def test_ga102_links_are_slower_than_their_version_says() -> None:
