@@ -8,7 +8,7 @@ from suite.judge import losses, thresholds
 from suite.judge.machine import of_machine
 from suite.judge.view import gpu_words
 from suite.records.run import STATUSES, Finding, Result, Run, Status, Verdict
-from suite.units import format_bandwidth
+from suite.units import format_bandwidth, format_seconds
 
 # Causes that explain others on the same GPU, the strongest first: a link that errs also retrains, runs slow, and so on.
 ROOTS = (
@@ -49,6 +49,8 @@ _LINK_ROOTS = (
 )
 # Causes that say little more than the rate of one GPU: another GPU's rate is another finding.
 _OF_ONE_GPU = ("limit_unknown", "link_not_run", "below_equal_gpu", "mps_assumed", "above_ceiling", "numa_far_weak")
+# As many sets of GPUs have findings of their own: the pairs of four GPUs, and all four together.
+_MOST_SETS = 7
 _TROUBLE: tuple[Status, ...] = ("FAIL", "WARN", "INDETERMINATE")
 _EXPLAINS = "; this explains "
 # Passing causes that are worth a sentence all the same.
@@ -164,15 +166,27 @@ def _folded(roots: dict[tuple[str, tuple[int, ...]], list[Result]]) -> list[list
 def _by_subject(results: Sequence[Result]) -> list[list[Result]]:
     """One group a cause and its GPUs or node for a FAIL; one group a cause for what is only worth knowing.
 
-    A cause with a number of one GPU is never said of another GPU: each has a group of its own.
+    A cause with a number of one GPU is never said of another GPU, nor the number of some GPUs together of others: each
+    has a group of its own.
     """
+    crowded = _crowded(results)
     groups: dict[tuple[str, tuple[int, ...], int | None], list[Result]] = {}
     for one in results:
-        fail = _verdict(one).status == "FAIL"
-        own = fail or (len(one.gpus) == 1 and _cause(one) in _OF_ONE_GPU)
-        key = (_cause(one), one.gpus if own else (), one.memory_node if fail and not one.gpus else None)
+        cause, fail = _cause(one), _verdict(one).status == "FAIL"
+        own = fail or (cause in _OF_ONE_GPU if len(one.gpus) == 1 else cause not in crowded)
+        gpus = one.gpus if fail else tuple(sorted(one.gpus))
+        key = (cause, gpus if own else (), one.memory_node if fail and not gpus else None)
         groups.setdefault(key, []).append(one)
     return list(groups.values())
+
+
+def _crowded(results: Sequence[Result]) -> set[str]:
+    """Causes seen on so many sets of GPUs (all pairs of a large machine) that one finding says more than one each."""
+    sets: dict[str, set[frozenset[int]]] = {}
+    for one in results:
+        if len(one.gpus) > 1:
+            sets.setdefault(_cause(one), set()).add(frozenset(one.gpus))
+    return {cause for cause, found in sets.items() if len(found) > _MOST_SETS}
 
 
 def _finding(group: Sequence[Result], troubles: int) -> Finding:
@@ -192,11 +206,15 @@ def _finding(group: Sequence[Result], troubles: int) -> Finding:
 
 
 def _range(group: Sequence[Result]) -> str:
-    """From the slowest to the fastest case, where nothing but the rate speaks for them."""
-    rates = [r.bandwidth for r in group if r.bandwidth]
-    if _cause(group[0]) not in _OF_ONE_GPU or not rates or max(rates) == min(rates):
+    """From the slowest to the fastest case, where one number is not that of all: several GPUs, or nothing but the rate
+    speaks for them. Of latency cases the times."""
+    several = len({frozenset(r.gpus) for r in group}) > 1
+    if not several and _cause(group[0]) not in _OF_ONE_GPU:
         return ""
-    return f", {format_bandwidth(min(rates))} to {format_bandwidth(max(rates))}"
+    rates = sorted(r.bandwidth for r in group if r.bandwidth)
+    times = [] if rates else sorted(r.latency_s for r in group if r.latency_s)
+    words = [format_bandwidth(rate) for rate in rates] or [format_seconds(time) for time in times]
+    return f", {words[0]} to {words[-1]}" if words and words[0] != words[-1] else ""
 
 
 def _of_all(count: int, troubles: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -98,12 +99,14 @@ def test_a_gpu_behind_more_than_one_switch_is_told_so() -> None:
     assert last(below_switches(2), slow).evidence[1:] == ("GPU0 is 3 links below its root complex",)
 
 
-def test_a_simulated_machine_that_is_slow_throughout_warns_once_for_all_its_gpus() -> None:
+def test_a_simulated_machine_that_is_slow_throughout_warns_once_for_hosts_and_once_for_peers() -> None:
     judged = run(Scenario(PCIE, (Fault("latency", seconds=2e-4),)), groups=("latency",))
     assert {r.verdict.cause for r in judged.run.results if r.verdict} == {"latency_high"}
-    (found,) = [f for f in judged.found if f.cases]
-    assert (found.status, found.subject, len(found.cases)) == ("WARN", "GPU0, GPU1", len(judged.run.results))
-    assert "switches and retimers" in (found.advice or "")
+    host, peers = (f for f in judged.found if f.cases)
+    assert (host.status, host.subject, len(host.cases)) == ("WARN", "GPU0, GPU1", 6)
+    assert re.search(r"6 cases are like this, 20\d µs to 20\d µs", host.sentence)
+    assert (peers.status, peers.subject, len(peers.cases)) == ("WARN", "GPU0, GPU1", 2)
+    assert "switches and retimers" in (host.advice or "")
 
 
 @pytest.mark.parametrize("machine", [PCIE, SWITCHED])
