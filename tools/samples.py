@@ -32,7 +32,7 @@ def main() -> None:
         run = runs.read(folder)
         found = findings.findings(run)
         (folder / "report.md").write_text(markdown.render(run, found, findings.headline(run, found)))
-        session.write_page(folder, run)
+        session.write_page(folder, run, found)
         print(f"{folder.relative_to(ROOT)}: {len(run.results)} results")
 
 

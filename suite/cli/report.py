@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     findings = judge.findings(found)
     headline = judge.headline(found, findings)
     if path.is_dir() and not runs.is_kept(path):
-        _rebuild(path, found)
+        _rebuild(path, found, findings)
     _print(_formatted(arguments.format, found, findings, headline))
     if arguments.format not in ("text", "md", "html"):
         for line in banner.warnings(found):
@@ -55,7 +55,7 @@ def _chosen(given: Path | None) -> Path:
     return path
 
 
-def _rebuild(folder: Path, found: Run) -> None:
+def _rebuild(folder: Path, found: Run, findings: Sequence[Finding]) -> None:
     """Writes run.json, report.md and report.html where one is missing or run.json lags behind the journal; where they
     cannot be written, stderr says so."""
     from suite import session
@@ -64,8 +64,8 @@ def _rebuild(folder: Path, found: Run) -> None:
     if runs.is_current(folder, found) and all((folder / name).exists() for name in reports):
         return
     try:
-        session.write(folder, found)
-        session.write_page(folder, found)
+        session.write(folder, found, findings)
+        session.write_page(folder, found, findings)
     except StoreError as error:  # the run is whole and can be shown all the same
         print(_not_rebuilt(folder, error), file=sys.stderr)
         return

@@ -105,6 +105,7 @@ class Session:
             thresholds=dict(overrides or {}),
         )
         self._thresholds = thresholds.of(self._header.thresholds)
+        self._found: tuple[int, Sequence[Finding]] = (-1, ())
         self._journal = Journal(folder, self._header)
         self._checkpoint()
 
@@ -149,16 +150,19 @@ class Session:
         return replace(self._header, results=tuple(self.results), complete=complete)
 
     def findings(self) -> Sequence[Finding]:
-        """Root causes over the run so far."""
-        return judge_findings.findings(self.run())
+        """Root causes over the run so far; looked for again only where results came."""
+        if self._found[0] != len(self.results):
+            self._found = (len(self.results), judge_findings.findings(self.run()))
+        return self._found[1]
 
     def close(self, complete: bool) -> Run:
         """Ends the workers and writes everything. complete: every planned case ended."""
         self._engine.close()
         self._journal.end(complete)
         run = self.run(complete)
-        write(self.folder, run)
-        write_page(self.folder, run, self._comparison(run))
+        found = self.findings()
+        write(self.folder, run, found)
+        write_page(self.folder, run, found, self._comparison(run))
         return run
 
     def _comparison(self, run: Run) -> Comparison | None:
@@ -193,23 +197,21 @@ class Session:
             return None, None, str(reason)
 
     def _checkpoint(self) -> None:
-        write(self.folder, self.run())
+        write(self.folder, self.run(), self.findings())
         self._checkpoint_at = time.monotonic()
 
 
-def write(folder: Path, run: Run) -> None:
-    """run.json and report.md of a run, each replaced in one step."""
-    found = judge_findings.findings(run)
+def write(folder: Path, run: Run, found: Sequence[Finding]) -> None:
+    """run.json and report.md of a run, each replaced in one step. found: its findings."""
     runs.write(folder, run)
     text = markdown.render(run, found, judge_findings.headline(run, found))
     files.write_atomic(folder / "report.md", text.encode())
 
 
-def write_page(folder: Path, run: Run, comparison: Comparison | None = None) -> None:
+def write_page(folder: Path, run: Run, found: Sequence[Finding], comparison: Comparison | None = None) -> None:
     """report.html of a run, with before and after where it was compared. It takes longer than the rest, so it is
     written once, at the end."""
     from suite.report import html  # brings jinja2, which nothing before the end needs
 
-    found = judge_findings.findings(run)
     page = html.render(run, found, judge_findings.headline(run, found), comparison)
     files.write_atomic(folder / "report.html", page.encode())

@@ -11,7 +11,7 @@ from suite import session as pipeline
 from suite.errors import MeasureError, Unavailable
 from suite.records.case import Plan, Samples
 from suite.records.machine import Machine, NumaNode
-from suite.records.run import Settings
+from suite.records.run import Finding, Run, Settings
 from suite.store import runs
 
 PLAN = Plan("host_memory/copy/node0", "host_memory_copy", 1 << 20, memory_node=0)
@@ -77,6 +77,22 @@ def test_closing_ends_the_engine_and_leaves_a_whole_run(tmp_path: Path) -> None:
     assert engine.closed == 1
     assert runs.read(session.folder).complete
     assert "Host memory" in (session.folder / "report.md").read_text()
+
+
+def test_the_findings_of_a_run_are_looked_for_once_at_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+
+    def findings(run: Run) -> tuple[Finding, ...]:
+        looked.append(len(run.results))
+        return ()
+
+    monkeypatch.setattr(pipeline.judge_findings, "findings", findings)
+    session = start(tmp_path, ScriptedEngine(GOOD, GOOD), planned=2)
+    session.check(PLAN)
+    session.check(PLAN)
+    session.close(complete=True)
+    assert list(session.findings()) == []
+    assert looked == [0, 2]
 
 
 def test_a_bug_in_an_engine_is_not_hidden(tmp_path: Path) -> None:
