@@ -29,7 +29,7 @@ Words in braces are filled in from the case.
 |---|---|
 | 0 | the machine is right: no FAIL (WARN and INDETERMINATE are listed; with `--strict-verdicts` they fail) |
 | 1 | at least one FAIL, an error in a benchmark, or a regression against a baseline |
-| 2 | interrupted: Ctrl-C or SIGTERM; the run is kept and called incomplete |
+| 2 | interrupted: Ctrl-C, SIGTERM or SIGHUP (the terminal was closed); the run is kept and called incomplete |
 | 4 | usage: an option, a manifest or a threshold that cannot be, said in one sentence before anything is measured |
 | 5 | nothing could be measured here |
 
