@@ -129,6 +129,7 @@ class Session:
             if any(r.operation == "link_under_load" and gpu in r.gpus for r in self.results):
                 continue
             self._header = replace(self._header, planned=self._header.planned + 1)
+            self._journal.plan(self._header.planned)
             case = f"link/under_load/gpu{gpu}"
             self.check(cases.complete(self.machine, self._header.settings, case, "link_under_load", gpus=(gpu,)))
 

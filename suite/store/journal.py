@@ -1,6 +1,7 @@
 """run.jsonl: a run as it grows. A header line, one line a result, an end line; every prefix is a readable run.
 
-Lines are {"run": …}, {"result": …} and {"end": {"complete": …}}. Each is on the disk before the next case starts.
+Lines are {"run": …}, {"result": …}, {"planned": …} where cases were added to those of the header, and {"end":
+{"complete": …}}. Each is on the disk before the next case starts.
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ class Journal:
         """Adds one result. A measured one is on the disk when this returns; others (a large machine has thousands of
         cases that another one stands for) are on their way there. Raises StoreError."""
         self._write(_line("result", result), settled=bool(result.samples_s or result.error))
+
+    def plan(self, planned: int) -> None:
+        """Says that the run has as many cases now: what the header said is on the disk already. Raises StoreError."""
+        self._write(_line("planned", planned))
 
     def end(self, complete: bool) -> None:
         """Adds the end line and closes the file. Safe to call twice. Raises StoreError."""
@@ -100,9 +105,10 @@ def _content(path: Path) -> bytes:
 
 @dataclass(frozen=True)
 class _Line:
-    """Any line after the header; exactly one of the two is set."""
+    """Any line after the header; exactly one of them is set."""
 
     result: Result | None = None
+    planned: int | None = None
     end: End | None = None
 
 
@@ -125,7 +131,7 @@ def _with_lines(run: Run, path: Path, lines: list[bytes]) -> Run:
     """lines: all but the header; the last one is what follows the final newline: empty, or torn by a kill."""
     results: list[Result] = []
     notes: list[str] = []
-    complete = False
+    complete, planned = False, run.planned
     decoder = msgspec.json.Decoder(_Line)
     for number, text in enumerate(lines[:-1], start=2):
         line = _decode(decoder, text)
@@ -133,9 +139,12 @@ def _with_lines(run: Run, path: Path, lines: list[bytes]) -> Run:
             notes.append(f"Line {number} of {path.name} cannot be read and was left out.")
         elif line.result is not None:
             results.append(line.result)
+        elif line.planned is not None:
+            planned = line.planned
         elif line.end is not None:
             complete = line.end.complete
-    return replace(run, results=tuple(results), complete=complete and not notes, notes=(*run.notes, *notes))
+    whole = complete and not notes
+    return replace(run, results=tuple(results), planned=planned, complete=whole, notes=(*run.notes, *notes))
 
 
 def _decode(decoder: msgspec.json.Decoder[_Line], text: bytes) -> _Line | None:
@@ -144,8 +153,8 @@ def _decode(decoder: msgspec.json.Decoder[_Line], text: bytes) -> _Line | None:
         line = decoder.decode(text)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return line if (line.result is None) != (line.end is None) else None
+    return line if [line.result, line.planned, line.end].count(None) == 2 else None
 
 
-def _line(kind: str, value: Run | Result | End) -> bytes:
+def _line(kind: str, value: Run | Result | End | int) -> bytes:
     return msgspec.json.encode({kind: value}) + b"\n"

@@ -12,7 +12,7 @@ from suite.errors import MeasureError, Unavailable
 from suite.records.case import Plan, Samples
 from suite.records.machine import Machine, NumaNode
 from suite.records.run import Finding, Run, Settings
-from suite.store import runs
+from suite.store import journal, runs
 
 PLAN = Plan("host_memory/copy/node0", "host_memory_copy", 1 << 20, memory_node=0)
 
@@ -109,3 +109,4 @@ def test_a_link_is_watched_once_before_the_cases_that_it_bounds(tmp_path: Path) 
     session.see_links((0,))
     assert [r.case for r in session.results] == ["link/under_load/gpu0"]
     assert session.planned == 2
+    assert journal.read(session.folder / journal.NAME).planned == 2, "what a kill would leave"

@@ -46,6 +46,15 @@ def test_a_run_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert (run.complete, run.machine, run.planned, run.notes) == (True, HEADER.machine, 3, ())
 
 
+def test_cases_that_were_added_on_the_way_are_planned_too(tmp_path: Path) -> None:
+    book = Journal(tmp_path, HEADER)
+    book.append(result(1))
+    book.plan(HEADER.planned + 1)
+    book.append(result(2))
+    run = journal.read(tmp_path / journal.NAME)
+    assert (run.planned, run.results, run.notes) == (HEADER.planned + 1, (result(1), result(2)), ())
+
+
 def test_every_prefix_of_a_journal_is_a_readable_run(tmp_path: Path) -> None:
     whole = _written(tmp_path).read_bytes()
     header = whole.index(b"\n") + 1
@@ -67,7 +76,16 @@ def test_a_run_that_was_broken_off_is_incomplete(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "garbage", [b'{"result": {"case": "host_c', b"\x00" * 40, b"[]", b"{}", b"\xff\xfe", b"[" * 5000]
+    "garbage",
+    [
+        b'{"result": {"case": "host_c',
+        b'{"planned": 3, "end": {"complete": true}}',
+        b"\x00" * 40,
+        b"[]",
+        b"{}",
+        b"\xff\xfe",
+        b"[" * 5000,
+    ],
 )
 def test_an_unreadable_middle_line_costs_itself_only_and_is_said(tmp_path: Path, garbage: bytes) -> None:
     path = _written(tmp_path)
