@@ -9,7 +9,7 @@ from suite.records.case import Plan
 from suite.records.machine import Cpu, Gpu, Machine
 from suite.records.run import Limits
 
-DRAM_BYTES_PER_TRANSFER = 8  # a DIMM channel is 64 bits wide (JEDEC DDR4 JESD79-4, DDR5 JESD79-5: two times 32)
+_DIMM_BITS = 64  # what a module carries a transfer (JEDEC DDR4 JESD79-4; DDR5 JESD79-5: two times 32)
 _NO_MODULES = (
     "Not known: the rates of the memory modules are read as root only, and virtual machines seldom say them. A copy "
     "reads and writes: at least two bytes of DRAM traffic a byte; caches can make it faster: a soft limit."
@@ -27,16 +27,15 @@ _PROCESSOR_LINKS: tuple[tuple[str, float, str], ...] = (
 )
 
 
-def host_dram(channels: int, transfers_per_second: float) -> float:
-    """Theoretical bytes per second of a node's memory: channels × MT/s × 8 bytes. 8 × DDR4-3200: 204.8 GB/s."""
-    if channels < 1 or transfers_per_second <= 0:
-        raise ValueError("host memory needs at least 1 channel and a transfer rate above 0")
-    return channels * transfers_per_second * DRAM_BYTES_PER_TRANSFER
+def module_rates(machine: Machine) -> list[float]:
+    """Theoretical bytes per second of each module whose rate was read: transfers a second × 8 bytes unless it says
+    another width. DDR4-3200: 25.6 GB/s."""
+    return [m.rate * (m.width_bits or _DIMM_BITS) / 8 for m in machine.memory_modules if m.rate]
 
 
 def host_copy(machine: Machine, plan: Plan) -> Limits:
     """A copy of host memory by the modules that are fitted; soft, since caches can exceed it."""
-    rates = [m.rate * (m.width_bits or 64) / 8 for m in machine.memory_modules if m.rate]
+    rates = module_rates(machine)
     nodes = [node for node in machine.nodes if node.memory_bytes and node.gpu is None]
     if not rates or not nodes:
         return Limits(hard=False, why=_NO_MODULES)

@@ -214,12 +214,6 @@ def test_a_copy_within_a_gpu_reads_and_writes_its_memory() -> None:
     assert not limit.hard
 
 
-def test_eight_channels_of_ddr4_3200_are_204_8() -> None:
-    assert memory.host_dram(8, 3200e6) == pytest.approx(204.8e9)
-    with pytest.raises(ValueError, match="at least 1 channel"):
-        memory.host_dram(0, 3200e6)
-
-
 @pytest.mark.parametrize(
     ("model", "rate"),
     [
@@ -277,6 +271,11 @@ def test_a_copy_of_host_memory_is_softly_limited_by_the_modules_of_its_nodes(tar
     assert found.now == pytest.approx(rate)
     assert not found.hard
     assert "614.4 GB/s" in (found.why or "")
+
+
+def test_a_module_that_says_no_width_carries_64_bits_a_transfer() -> None:
+    modules = (MemoryModule(16 << 30, 3200e6), MemoryModule(16 << 30, 3200e6, 32), MemoryModule(16 << 30))
+    assert memory.module_rates(Machine(memory_modules=modules)) == pytest.approx([25.6e9, 12.8e9])
 
 
 def test_modules_without_a_rate_leave_host_memory_unlimited_and_say_why() -> None:
