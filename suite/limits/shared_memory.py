@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from suite.limits import memory, rings
+from suite.limits import rings
+from suite.limits.memory import module_rates
 from suite.limits.rings import Taken
 from suite.records.case import Plan
 from suite.records.machine import Machine
@@ -21,7 +22,7 @@ def ring(machine: Machine, plan: Plan, how: Taken) -> Limits | None:
     NCCL puts an edge's buffers on the receiver's side (NCCL_SHM_LOCALITY, default 2), and on its GPU's node.
     """
     edges = [edge for edge in how.edges if edge.kind == "shm"]
-    rates = memory.module_rates(machine)
+    rates = module_rates(machine)
     fitted = [node.index for node in machine.nodes if node.memory_bytes and node.gpu is None]
     homes = [gpu.numa_node if (gpu := rings.gpu_of(machine, plan, edge.target)) else None for edge in edges]
     if not edges or not rates or not fitted or not all(home in fitted for home in homes):
