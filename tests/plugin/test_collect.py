@@ -89,9 +89,10 @@ def test_memory(check, gpu, memory, size):
     assert {p.bytes for p in bench.engine.plans if p.operation == "host_to_device"} == {16, 32}
 
 
-def test_selection_by_name_is_planned_as_selected(bench: Bench) -> None:
+def test_selection_by_name_is_planned_as_selected_with_the_link_that_bounds_it(bench: Bench) -> None:
     bench.run("--sizes=8", "-k", "gpu0").assert_outcomes(passed=2, deselected=2)
-    assert (bench.report.planned, bench.report.complete) == (2, True)
+    assert bench.cases[0] == "link/under_load/gpu0"
+    assert (bench.report.planned, len(bench.cases), bench.report.complete) == (3, 3, True)
 
 
 def test_collecting_alone_writes_and_measures_nothing(bench: Bench) -> None:
