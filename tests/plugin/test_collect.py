@@ -91,8 +91,9 @@ def test_memory(check, gpu, memory, size):
 
 def test_selection_by_name_is_planned_as_selected_with_the_link_that_bounds_it(bench: Bench) -> None:
     bench.run("--sizes=8", "-k", "gpu0").assert_outcomes(passed=2, deselected=2)
-    assert bench.cases[0] == "link/under_load/gpu0"
-    assert (bench.report.planned, len(bench.cases), bench.report.complete) == (3, 3, True)
+    report = bench.report
+    assert report.results[0].case == "link/under_load/gpu0"
+    assert (report.planned, len(report.results), report.complete) == (3, 3, True)
 
 
 def test_collecting_alone_writes_and_measures_nothing(bench: Bench) -> None:
