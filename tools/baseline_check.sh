@@ -54,6 +54,8 @@ while True:
 setsid sh -c "$load" &
 group=$!
 trap 'kill -- "-$group" 2>/dev/null' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 sleep "${SETTLE:-5}"
 bench --save-baseline busy "$@" >"$out/busy.log" 2>&1
 bench --baseline before "$@" >"$out/judged.txt" 2>&1

@@ -41,10 +41,16 @@ def other_memory(view: View) -> Verdict | None:
     said = _words(view) | {"pinned": format_bandwidth(pinned.bandwidth), "percent": format_percent(ratio)}
     if ratio > view.thresholds.memory_kind:
         return say("registered_slow", *levels.spread_note(view), **said)
-    if ratio < 1 / view.thresholds.memory_kind:
+    if ratio < 1 / view.thresholds.memory_kind and not _reaches(view, pinned.bandwidth):
         return say("memory_kind_slow", *levels.spread_note(view), **said)
     beside = f"{said['percent']} of the {said['pinned']} with pinned memory"
-    return say("memory_kind", *_warning(view), **said, beside=beside)
+    notes = (*_warning(view), *levels.spread_note(view))
+    return say("memory_kind", *notes, **said, beside=beside)
+
+
+def _reaches(view: View, pinned: float) -> bool:
+    """The samples differ widely, and the best one is as fast as pinned memory: the host was disturbed."""
+    return view.spread > view.thresholds.spread and (view.best or 0.0) * view.thresholds.memory_kind >= pinned
 
 
 def _pageable(view: View, pinned: Result | None) -> Verdict:

@@ -59,15 +59,20 @@ def limits(
     found = _with_memory(machine, plan, how, _ceiling(machine, plan, how, sources))
     if networked:
         found = _lower(found, _network(machine, plan, how))
-    reached = _reached_in_switch(how, found.now)
+    reached = _reached(how, found.now)
     return replace(found, floor_s=floor(plan, how, so_far), why=f"{how.words}. {found.why}", expected=reached)
 
 
-def _reached_in_switch(how: Taken, ceiling: float | None) -> tuple[float, float] | None:
-    """What healthy machines reach where the switch reduces, bytes per second; of other algorithms nothing is known."""
-    if _family(how.algorithm) != "nvls" or ceiling is None:
+def _reached(how: Taken, ceiling: float | None) -> tuple[float, float] | None:
+    """What healthy machines reach, bytes per second: where the switch reduces, and with rings over NVLink or shared
+    memory; of others nothing is known."""
+    over = {edge.kind for edge in how.edges}
+    name = _family(how.algorithm)
+    if name == "ring" and len(over) == 1:
+        name = f"{over.pop()} ring"
+    if ceiling is None or name not in ("nvls", "nvlink ring", "shm ring"):
         return None
-    row = healthy.expected("allreduce", "nvls", None)
+    row = healthy.expected("allreduce", name, None)
     return row.low * ceiling, row.high * ceiling
 
 

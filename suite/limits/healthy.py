@@ -36,6 +36,11 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy("host_to_device", "sm", 5, 0.88, 0.98, "H200 in a VM: 51.1 of 54.50 GB/s"),
     Healthy("both_ways", "sm", 5, 0.86, 0.97, "H200 in a VM: 42.4 of 45.83 GB/s each way"),
     Healthy("allreduce", "nvls", None, 0.65, 0.75, "8 × H100 SXM on NVSwitch: busbw 470 of 700 GB/s at 2 GiB"),
+    Healthy(
+        "allreduce", "nvlink ring", None, 0.55, 0.85, "2 H200 in a VM, NVLS off: 0.55 to 0.68 from 64 MiB to 1 GiB"
+    ),
+    Healthy("allreduce", "shm ring", None, 0.58, 0.90, "2 H200 in a VM: busbw 27.0 to 27.7 of 45.8 GB/s"),
+    Healthy("peer_nvlink", "sm", None, 0.72, 0.85, "2 H200 in a VM: one way 0.74 to 0.78, both ways 0.73 to 0.76"),
     # Measured against payloads of 128 bytes; at an MPS of 256 these fractions are 0.92 of that.
     Healthy("peer_near", "copy-engine", None, 0.80, 1.00, "RTX A6000, one socket: 0.99 of the 128-byte model"),
     Healthy("peer_far", "copy-engine", None, 0.62, 0.92, "EPYC Genoa 0.68 to 0.72, RTX A6000 0.82 to 0.86, Turin 0.91"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from suite.limits import ceilings, host, memory, nvlink, path, pcie
+from suite.limits import ceilings, healthy, host, memory, nvlink, path, pcie
 from suite.limits.ceilings import Question, Sources
 from suite.records.case import Plan
 from suite.records.flows import Edge, flows
@@ -26,12 +26,21 @@ def copies(machine: Machine, plan: Plan, sources: Sources) -> Limits:
         return ceilings.unknown("A GPU of this case is not in the record of the machine: no limit.")
     edges = flows(plan)
     if plan.p2p is not False and all(nvlink.between(machine, *edge) for edge in edges):
-        return over_nvlink(machine, edges)
+        return _reached(plan, over_nvlink(machine, edges))
     if any(gpu.address is None for gpu in gpus):
         return ceilings.unknown("A GPU's PCI address is not known, so its path is not known.")
     if any(gpu.c2c for gpu in gpus):
         return ceilings.unknown(host.NO_PCIE, hard=False)
     return staged(machine, plan, edges, sources) if plan.p2p is False else over_pcie(machine, plan, edges, sources)
+
+
+def _reached(plan: Plan, found: Limits) -> Limits:
+    """With what copies by SMs reach over NVLink, which is less than the copy engines do."""
+    if plan.engine != "sm" or found.now is None:
+        return found
+    row = healthy.expected("peer_nvlink", "sm", None)
+    why = f"{found.why} Healthy machines reach {row.low:.2f} to {row.high:.2f} of it by SMs ({row.source})."
+    return replace(found, expected=(row.low * found.now, row.high * found.now), why=why)
 
 
 def over_nvlink(machine: Machine, edges: Sequence[Edge]) -> Limits:

@@ -21,7 +21,7 @@ from suite.measure.numa import HostBuffer
 from suite.records.case import Placement, Plan
 
 COUNTED = "bytes copied once; DRAM traffic is 2 bytes a byte with streaming stores, 3 with write-allocate"
-ENOUGH_GAIN = 1.05  # doubling the threads must bring 5 %, else the memory is saturated
+ENOUGH_GAIN = 1.05  # more threads must bring 5 %, else the memory is saturated
 SWEEP_PASSES = 2
 Bytes = npt.NDArray[np.uint8]
 
@@ -91,16 +91,15 @@ def difference(wanted: Bytes, got: Bytes) -> str | None:
 
 
 def saturating(source: HostBuffer, target: HostBuffer, cpus: tuple[int, ...]) -> int:
-    """The least of 1, 2, 4, … threads beyond which doubling brings less than 5 %; one a CPU at most."""
+    """The least of 1, 2, 4, … threads that come within 5 % of the fastest count; one a CPU at most. All counts are
+    tried: where other programs use the memory too, one doubling may bring nothing and the next one much."""
     most = len(cpus) or len(os.sched_getaffinity(0))
-    best, best_s = 1, _best_pass(source, target, cpus, 1)
-    for threads in thread_counts(most)[1:]:
+    seconds = {}
+    for threads in thread_counts(most):
+        seconds[threads] = _best_pass(source, target, cpus, threads)
         progress.step()
-        seconds = _best_pass(source, target, cpus, threads)
-        if best_s < seconds * ENOUGH_GAIN:
-            break
-        best, best_s = threads, seconds
-    return best
+    enough = min(seconds.values()) * ENOUGH_GAIN
+    return min(threads for threads, taken in seconds.items() if taken <= enough)
 
 
 def thread_counts(most: int) -> list[int]:

@@ -276,3 +276,13 @@ def test_shm_as_the_sum_of_a_ring_still_lets_p2p_run_below_a_switch() -> None:
     assert allreduce(machine, both).now == pytest.approx(26.53e9, rel=0.001)
     assert allreduce(m.below_root_ports(4), both).now == pytest.approx(22.91e9, rel=0.001)
     assert allreduce(machine, seen, transport="shm").now == pytest.approx(22.91e9 / 4, rel=0.001)
+
+
+def test_a_ring_says_what_two_real_gpus_reached_of_its_ceiling_and_a_tree_nothing() -> None:
+    switched = allreduce(nvswitch(2), Transport(name="P2P", algorithm="Ring"))
+    shared = allreduce(m.below_root_ports(2), Transport(name="SHM", algorithm="Ring", protocol="Simple"))
+    for limit, low in ((switched, 0.55), (shared, 0.58)):
+        assert limit.now is not None
+        assert limit.expected is not None
+        assert limit.expected[0] == pytest.approx(low * limit.now)
+    assert allreduce(nvswitch(2), Transport(name="P2P", algorithm="Tree")).expected is None
