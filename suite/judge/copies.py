@@ -16,6 +16,7 @@ from suite.units import format_bandwidth, format_bytes, format_percent, format_s
 
 # A host memory copy reads and writes DRAM: at least two bytes of traffic a byte, where a GPU copy needs one.
 _DRAM_BYTES = 2.0
+_ALLOCATING = 3.0  # where stores read the line first
 _OTHER = {"host_to_device": "device_to_host", "device_to_host": "host_to_device"}
 
 
@@ -183,11 +184,13 @@ def both_ways(view: View) -> Verdict | None:
 
 
 def host_memory(view: View) -> Verdict | None:
-    """A slow copy that takes most of the traffic that its node's memory bears, measured alone."""
+    """A slow copy that takes most of the traffic that its node's memory bears, measured alone. One that takes more than
+    that is no proof of it: the processors that copied alone were the limit, not the memory."""
     memory = _host_memory(view)
     if memory is None or view.result.bandwidth is None or levels.level(view) not in ("low", "bad"):
         return None
-    if view.result.bandwidth < _DRAM_BYTES * memory * view.thresholds.memory_sibling_warn:
+    least = _DRAM_BYTES * memory * view.thresholds.memory_sibling_warn
+    if not least <= view.result.bandwidth <= _ALLOCATING * memory:
         return None
     said = levels.words(view) | {"node": view.result.memory_node, "memory": format_bandwidth(memory)}
     return say("host_limited", **said)

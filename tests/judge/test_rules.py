@@ -309,6 +309,12 @@ def test_host_memory_that_caps_a_copy_is_blamed() -> None:
     assert last(ONE, memory, copy(10.0)).cause == "slow_path"
 
 
+def test_host_memory_is_not_blamed_for_less_than_a_copy_took_from_it() -> None:
+    """28 GB/s through memory of which processors copied 9: with stores that read first, that was 27."""
+    memory = result("host_memory_copy", 9.0, case="host_memory/copy", gpus=(), memory_node=0, target_node=0)
+    assert last(ONE, memory, copy(28.0)).cause == "slow_path"
+
+
 def test_a_node_with_slow_memory_of_its_own_is_named() -> None:
     def memory(rate: float, node: int, target: int) -> Result:
         given = {"case": f"host_memory/{node}/{target}", "gpus": (), "memory_node": node, "target_node": target}
