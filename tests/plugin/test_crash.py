@@ -37,6 +37,14 @@ SimulatedEngine.measure = slowly
 MARK = "LANECHECK_TEST_RUN"
 
 
+@pytest.fixture(autouse=True)
+def hang_up_is_heard() -> Iterator[None]:
+    """Under nohup SIGHUP is ignored here, and so in every run that a test starts."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture
 def slow(bench: Bench) -> Bench:
     """68 simulated cases, about 4 s in all."""

@@ -196,6 +196,14 @@ def test_a_kernel_s_single_size_is_no_point_of_the_copy_engine_s_curve() -> None
     assert after == before
 
 
+def test_copies_with_and_without_p2p_are_curves_of_their_own() -> None:
+    run = samples.sound()
+    copies = [replace(r, case=f"{r.case}/{p2p}", p2p=p2p) for r in run.results if r.bandwidth for p2p in (True, False)]
+    labels = curves.charts(replace(run, results=tuple(copies)))[0].picture
+    assert "node 0, P2P<" in labels
+    assert "node 0, P2P off<" in labels
+
+
 def test_labels_at_the_edge_of_a_curve_do_not_overlap() -> None:
     for chart in curves.charts(samples.large()) + curves.charts(samples.troubled()):
         places = sorted(float(y) for y in re.findall(r'y="([\d.]+)" class="(?:ceiling|curve)-label"', chart.picture))

@@ -124,6 +124,7 @@ def _name(result: Result) -> str:
         f"GPU {words.gpus(result)}" if result.gpus else None,
         f"node {result.memory_node}" if result.memory_node is not None else None,
         words.how(result),
+        {True: "P2P", False: "P2P off", None: None}[result.p2p],
         result.transport,
         f"chunks of {units.format_bytes(result.chunk_bytes)}" if result.chunk_bytes else None,
     ]
