@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from suite.records.machine import GpuPair, NvLink
 from suite.records.run import Finding, Run
 from suite.report import style, text
 from tests.report import samples
@@ -230,3 +231,13 @@ def test_colour_is_for_terminals_that_want_it(terminal: bool, environment: dict[
 def test_a_bar_never_leaves_its_place() -> None:
     assert {len(style.bar(f)) for f in (None, -1.0, 0.0, 0.5, 1.0, 7.0)} == {style.BAR}
     assert style.bar(0.5) == "█████░░░░░"
+
+
+def test_nvlinks_stand_with_the_machine_and_alike_pairs_share_the_words() -> None:
+    links = tuple(NvLink(i, active=True, remote="switch", rate=26.562e9) for i in range(18))
+    run = samples.sound(3)
+    gpus = tuple(replace(gpu, nvlinks=links) for gpu in run.machine.gpus)
+    pairs = tuple(GpuPair(a, b, nvlinks=18) for a, b in ((0, 1), (0, 2), (1, 2)))
+    joined = replace(run, machine=replace(run.machine, gpus=gpus, pairs=pairs))
+    assert "NVLink      18 links of 26.6 GB/s each way through NVSwitch: every GPU pair" in _summary(joined)
+    assert "NVLink" not in _summary(run)

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from suite import units
 from suite.records.case import HopWatch, LinkWatch
-from suite.records.machine import Gpu, Hop, LinkState, Machine
+from suite.records.machine import Gpu, GpuPair, Hop, LinkState, Machine
 from suite.records.path import path_to_root
 from suite.records.run import Result, Run
+from suite.report.remarks import pair_names
 from suite.report.tables import words
 from suite.report.tables.model import Cell, Column, Table, without_empty
 
@@ -87,6 +88,7 @@ def _facts(found: Machine) -> Iterator[tuple[str, str]]:
     yield "processor", _processor(found)
     yield "NUMA nodes", _nodes(found)
     yield "GPUs", _gpus(found)
+    yield "NVLink", _nvlinks(found)
     yield "driver", _joined(software.driver, software.cuda_driver and f"CUDA {software.cuda_driver}")
     yield "libraries", _libraries(found)
     yield "system", _joined(software.kernel, environment.virtual_machine, environment.container)
@@ -125,6 +127,25 @@ def _gpus(found: Machine) -> str:
         return f"none: {found.why_no_gpu}" if found.why_no_gpu else "none"
     names = Counter(gpu.name for gpu in found.gpus)
     return ", ".join(f"{count} × {name}" for name, count in names.items())
+
+
+def _nvlinks(found: Machine) -> str:
+    """'18 links of 26.6 GB/s each way through NVSwitch: GPU pair 0-1'; pairs that are alike share the words."""
+    alike: dict[str, list[GpuPair]] = {}
+    for pair in found.pairs:
+        if pair.nvlinks:
+            alike.setdefault(_bond(found, pair), []).append(pair)
+    return "; ".join(f"{text}: {pair_names(pairs, len(found.pairs))}" for text, pairs in alike.items())
+
+
+def _bond(found: Machine, pair: GpuPair) -> str:
+    gpu = found.gpu(pair.first)
+    active = [link for link in gpu.nvlinks if link.active] if gpu else []
+    rates = {link.rate for link in active}
+    rate = rates.pop() if len(rates) == 1 else None
+    each = f" of {units.format_bandwidth(rate)} each way" if rate else ""
+    switched = " through NVSwitch" if any(link.remote == "switch" for link in active) else ""
+    return f"{pair.nvlinks} link{'s' if pair.nvlinks != 1 else ''}{each}{switched}"
 
 
 def _libraries(found: Machine) -> str:
