@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from suite.judge import levels
+from suite.judge.collectives import nvlinked
 from suite.judge.view import View, say
 from suite.records.machine import Gpu
 from suite.records.path import path_to_root
@@ -41,14 +42,8 @@ def _most(view: View) -> float | None:
     if operation == "host_device_load_latency":
         return t.latency_load_s
     if operation == "peer_latency" and view.result.engine == "load-store":
-        return t.latency_load_s if _nvlinked(view) else None
+        return t.latency_load_s if nvlinked(view.machine, view.result.gpus) else None
     return t.latency_copy_s
-
-
-def _nvlinked(view: View) -> bool:
-    gpus = view.result.gpus
-    pair = view.machine.pair(gpus[0], gpus[-1]) if len(gpus) > 1 else None
-    return pair is not None and bool(pair.nvlinks)
 
 
 def _what(view: View) -> str:

@@ -80,7 +80,7 @@ def _explained(ceiling: Limits, question: Question, sources: Sources, now: Bound
         notes.append(_split(now))
     row = healthy.expected(question.healthy, question.engine, now.link.gen) if question.healthy else None
     if row is not None:
-        ceiling = replace(ceiling, expected=(row.low * now.rate, row.high * now.rate))
+        ceiling = replace(ceiling, expected=row.of(now.rate))
         notes.append(f"Healthy machines reach {row.low:.2f} to {row.high:.2f} of it ({row.source}).")
     return replace(ceiling, why=" ".join([*steps, *notes, words.SOURCE]))
 

@@ -72,8 +72,7 @@ def _reached(how: Taken, ceiling: float | None) -> tuple[float, float] | None:
         name = f"{over.pop()} ring"
     if ceiling is None or name not in ("nvls", "nvlink ring", "shm ring"):
         return None
-    row = healthy.expected("allreduce", name, None)
-    return row.low * ceiling, row.high * ceiling
+    return healthy.expected("allreduce", name, None).of(ceiling)
 
 
 def _with_memory(machine: Machine, plan: Plan, how: Taken, found: Limits) -> Limits:

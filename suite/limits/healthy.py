@@ -23,6 +23,10 @@ class Healthy:
     high: float
     source: str
 
+    def of(self, ceiling: float) -> tuple[float, float]:
+        """The range below a ceiling, in its unit."""
+        return self.low * ceiling, self.high * ceiling
+
 
 HEALTHY: tuple[Healthy, ...] = (
     Healthy("host_to_device", "copy-engine", 3, 0.80, 0.90, "P100, Gen3 x16, near node: 0.83 to 0.87"),

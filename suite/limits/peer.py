@@ -40,7 +40,7 @@ def _reached(plan: Plan, found: Limits) -> Limits:
         return found
     row = healthy.expected("peer_nvlink", "sm", None)
     why = f"{found.why} Healthy machines reach {row.low:.2f} to {row.high:.2f} of it by SMs ({row.source})."
-    return replace(found, expected=(row.low * found.now, row.high * found.now), why=why)
+    return replace(found, expected=row.of(found.now), why=why)
 
 
 def over_nvlink(machine: Machine, edges: Sequence[Edge]) -> Limits:
