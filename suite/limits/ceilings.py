@@ -32,12 +32,16 @@ class Sources:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a path. operation, gen row: of the table of healthy fractions; None where it has no row."""
+    """What is asked of a path. healthy: the row of the table of healthy fractions; None where it has no row.
+
+    usual: such a copy comes near its ceiling on healthy machines. False with pageable memory, which the driver bounds.
+    """
 
     case: str
     demand: Demand
     engine: Mover
     healthy: str | None = None
+    usual: bool = True
     cut: int | None = None
     hard: bool = True
     note: str | None = None
@@ -78,7 +82,8 @@ def _explained(ceiling: Limits, question: Question, sources: Sources, now: Bound
     steps = [_seen(question.case, sources, now), words.derivation(question.demand, now, shown, ceiling.basis)]
     if question.healthy == "host_to_device":
         notes.append(_split(now))
-    row = healthy.expected(question.healthy, question.engine, now.link.gen) if question.healthy else None
+    ranged = question.healthy if question.usual else None
+    row = healthy.expected(ranged, question.engine, now.link.gen) if ranged else None
     if row is not None:
         ceiling = replace(ceiling, expected=row.of(now.rate))
         notes.append(f"Healthy machines reach {row.low:.2f} to {row.high:.2f} of it ({row.source}).")

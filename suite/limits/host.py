@@ -54,6 +54,7 @@ def copies(machine: Machine, plan: Plan, sources: Sources) -> Limits:
         demand=replace(demand, corner=single and load == BOTH and not sources.in_step),
         engine=mover(plan),
         healthy=_HEALTHY.get(plan.operation, plan.operation) if single else None,
+        usual=plan.memory != "pageable",
         note=_single_note(machine, plan, gpus[0]) if single else _shared(demand),
         width=device_width(gpus[0], path_to_root(machine, gpus[0].address or "").hops),
     )

@@ -70,6 +70,18 @@ def test_the_ceilings_of_the_generations_are_given_at_the_same_width() -> None:
     assert limit.generations == pytest.approx((3.71e9, 7.42e9, 14.61e9, 29.22e9, 58.45e9), rel=0.001)
 
 
+@pytest.mark.parametrize("operation", ["host_to_device", "device_to_host", "both_ways"])
+def test_pageable_memory_has_the_link_s_ceiling_but_no_healthy_range(operation: Operation) -> None:
+    """The driver's own buffer bounds it, far below what healthy machines reach with pinned memory."""
+    pinned = case.of(m.virtual_h200(), m.plan(operation, 0), WATCHED, ())
+    pageable = case.of(m.virtual_h200(), m.plan(operation, 0, memory="pageable"), WATCHED, ())
+    assert pinned.expected is not None
+    assert "Healthy machines" in (pinned.why or "")
+    assert (pageable.now, pageable.generations) == (pinned.now, pinned.generations)
+    assert pageable.expected is None
+    assert "Healthy machines" not in (pageable.why or "")
+
+
 @pytest.mark.parametrize("operation", ["host_to_device_latency", "peer_flag_latency"])
 def test_a_latency_has_no_floor_until_one_is_known(operation: str) -> None:
     limit = case.of(m.virtual_h200(), m.plan(operation, 0), None, ())  # type: ignore[arg-type]
