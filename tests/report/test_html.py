@@ -19,10 +19,10 @@ from typing import get_args
 import pytest
 
 from suite.records.comparison import Call, Change, Comparison, Difference, Side
-from suite.records.machine import Gpu, LinkState, Machine
+from suite.records.machine import Gpu, GpuPair, LinkState, Machine
 from suite.records.run import Run
 from suite.report import html
-from suite.report.html import curves, tree
+from suite.report.html import curves, nvlinks, tree
 from suite.report.tables.model import Cell, Column, Table
 from tests.report import samples
 from tests.report.sample_machine import GEN4_X4
@@ -154,6 +154,28 @@ def test_a_gpu_whose_path_and_node_are_hidden_is_drawn_all_the_same() -> None:
     assert places[1].edge is not None
     assert places[1].edge.health == "unknown"
     assert "not visible" in _page(run)
+
+
+def _joined(*pairs: tuple[int, int, int]) -> list[nvlinks.Joined]:
+    gpus = tuple(Gpu(index, "made up") for index in range(4))
+    return nvlinks.joined(Machine(gpus=gpus, pairs=tuple(GpuPair(a, b, nvlinks=links) for a, b, links in pairs)))
+
+
+def test_nvlinks_are_drawn_once_for_each_set_of_gpus_that_they_join() -> None:
+    assert [one.gpus for one in _joined((0, 2, 4), (1, 3, 4), (0, 1, 0))] == [(0, 2), (1, 3)]
+    ring = _joined((0, 1, 2), (1, 2, 2), (2, 3, 1), (0, 3, 2))
+    assert ring == [nvlinks.Joined((0, 1, 2, 3), ("1 link", "2 links", "not between all of them"))]
+    assert _joined() == []
+
+
+def test_the_picture_names_the_gpus_that_nvlinks_join() -> None:
+    run = samples.sound()
+    pair = GpuPair(run.machine.gpus[0].index, run.machine.gpus[1].index, nvlinks=4)
+    page = _page(replace(run, machine=replace(run.machine, pairs=(pair,))))
+    wide = page[page.index("machine wide") : page.index("machine narrow")]
+    assert f"NVLink between GPU{pair.first}, GPU{pair.second}: 4 links" in wide
+    assert wide.count('class="nvlink"') == 1
+    assert "nvlink" not in _page(replace(run, machine=replace(run.machine, pairs=()))).split("</style>")[1]
 
 
 def test_a_narrow_hop_above_two_gpus_is_marked() -> None:

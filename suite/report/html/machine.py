@@ -8,7 +8,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from suite.records.run import Run
-from suite.report.html import svg
+from suite.report.html import nvlinks, svg
 from suite.report.html.tree import Edge, Place, build, depth, everything, leaves
 from suite.report.style import shorten
 from suite.report.tables.words import MARKS
@@ -33,11 +33,14 @@ def draw(run: Run) -> Markup | None:
     deepest = max(depth(place) for place in places)
     spots = dict(_spots(places, deepest))
     height = _TOP + _ROW * sum(map(leaves, places)) + _MARGIN
-    width = max(x + _BOX[place.kind] for place, x, _ in spots.values()) + 2 * _MARGIN + _SOCKET
+    right = max(x + _BOX[place.kind] for place, x, _ in spots.values())
+    width = right + nvlinks.room(run.machine) + 2 * _MARGIN + _SOCKET
     sockets = list(_sockets(places, width))
     lines = [_link(place, spots) for place in everything(places) if place.children]
     boxes = [_box(place, x, y) for place, x, y in spots.values()]
-    return svg.picture(width, height, title(run), *sockets, *lines, *boxes, class_="picture machine wide")
+    middles = {place.gpu: y for place, _, y in spots.values() if place.gpu is not None}
+    bridges = nvlinks.draw(run.machine, middles, right)
+    return svg.picture(width, height, title(run), *sockets, *lines, *boxes, *bridges, class_="picture machine wide")
 
 
 def title(run: Run) -> str:

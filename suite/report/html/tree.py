@@ -47,7 +47,7 @@ class Edge:
 
 @dataclass
 class Place:
-    """One box. edge: the link above it, None inside the processor."""
+    """One box. edge: the link above it, None inside the processor. gpu: NVML's index, of a GPU's box."""
 
     key: tuple[str, object]
     kind: Kind
@@ -56,6 +56,7 @@ class Place:
     edge: Edge | None = None
     status: Status | None = None
     package: int | None = None
+    gpu: int | None = None
     children: list[Place] = field(default_factory=list)
 
     def child(self, place: Place) -> Place:
@@ -128,7 +129,7 @@ def _hang(home: Place, machine: Machine, gpu: Gpu, result: Result | None) -> Non
         switch = Place(("switch", hop.lower), "switch", "switch", links.short_address(hop.lower), edge=edge)
         above = above.child(switch)
     own = _edge(hops[0], watch, hops[0].lower == narrowest, status) if hops else _unseen(gpu, watch, status)
-    above.child(Place(("gpu", gpu.index), "gpu", f"GPU{gpu.index}", gpu.name, edge=own, status=status))
+    above.child(Place(("gpu", gpu.index), "gpu", f"GPU{gpu.index}", gpu.name, own, status, gpu=gpu.index))
 
 
 def _named(result: Result | None, hop: Hop) -> bool:

@@ -134,11 +134,12 @@ def _nvlinks(found: Machine) -> str:
     alike: dict[str, list[GpuPair]] = {}
     for pair in found.pairs:
         if pair.nvlinks:
-            alike.setdefault(_bond(found, pair), []).append(pair)
+            alike.setdefault(bond(found, pair), []).append(pair)
     return "; ".join(f"{text}: {pair_names(pairs, len(found.pairs))}" for text, pairs in alike.items())
 
 
-def _bond(found: Machine, pair: GpuPair) -> str:
+def bond(found: Machine, pair: GpuPair) -> str:
+    """The NVLinks of a pair in words: '18 links of 26.6 GB/s each way through NVSwitch'."""
     gpu = found.gpu(pair.first)
     active = [link for link in gpu.nvlinks if link.active] if gpu else []
     rates = {link.rate for link in active}
