@@ -15,7 +15,7 @@ from suite.records.run import Finding, Run
 from suite.report import banner, flat, junit, markdown, prometheus, style, text
 from suite.store import runs
 
-_DATA = {"csv": flat.render, "prometheus": prometheus.render, "junit": junit.render}
+_DATA = {"csv": flat.render, "prometheus": prometheus.render}
 FORMATS = ("text", "md", "html", "json", "csv", "prometheus", "junit")
 
 
@@ -89,6 +89,8 @@ def _formatted(name: str, found: Run, findings: Sequence[Finding], headline: str
         return _html(found, findings, headline)
     if name == "json":
         return runs.encode(found).decode()
+    if name == "junit":
+        return junit.render(found, findings)
     if name in _DATA:
         return _DATA[name](found)
     colour = style.wants_colour(sys.stdout.isatty(), os.environ)

@@ -21,6 +21,8 @@ Made by `python -m suite.judge.catalogue > docs/verdicts.md`; a test keeps the t
 | NOT_SAMPLED | another case, named, stands for this one | is skipped |
 
 A case's status is final when the case ends. Findings group the cases of a run by their root cause and change no status.
+What is said of the machine as a whole has no case: a FAIL among it fails the run (and with `--strict-verdicts` a WARN),
+the headline says it, and JUnit has it as a test of its own.
 Words in braces are filled in from the case.
 
 ## Exit status

@@ -67,6 +67,11 @@ def findings(run: Run) -> tuple[Finding, ...]:
     return tuple(sorted([*grouped, *said, *shown], key=_gravity))
 
 
+def failing(found: Sequence[Finding], strict: bool = False) -> list[Finding]:
+    """Findings of the machine that make a run fail although no case carries them; strict: those worth a look too."""
+    return [f for f in found if not f.cases and f.status in (_TROUBLE if strict else ("FAIL",))]
+
+
 def headline(run: Run, found: Sequence[Finding]) -> str:
     """Is this machine right? One sentence, the first of every report."""
     prefix = "SIMULATED: " if run.simulated else ""
@@ -77,12 +82,19 @@ def headline(run: Run, found: Sequence[Finding]) -> str:
 def _answer(run: Run, found: Sequence[Finding]) -> str:
     counts = {status: sum(1 for r in run.results if r.verdict and r.verdict.status == status) for status in STATUSES}
     measured = sum(counts[s] for s in ("FAIL", "WARN", "INDETERMINATE", "PASS"))
-    if not measured:
-        return f"Nothing was measured: {(run.machine.why_no_gpu or 'no case ended').rstrip('.')}."
-    if counts["FAIL"]:
+    if counts["FAIL"] or failing(found):
         return _bad(counts, measured, found)
+    if not measured:
+        return f"Nothing was measured{_why_nothing(run)}."
     where = "" if run.machine.gpus else f" No GPU path was measured: {_in_short(run.machine.why_no_gpu)}."
     return _good(run, counts, measured, found) + where
+
+
+def _why_nothing(run: Run) -> str:
+    """A run that was broken off says nothing of what would have come after it."""
+    if not run.complete and len(run.results) < run.planned:
+        return " before the run was broken off"
+    return f": {(run.machine.why_no_gpu or 'no case ended').rstrip('.')}"
 
 
 def _in_short(why: str | None) -> str:
@@ -100,20 +112,42 @@ def _bad(counts: dict[Status, int], measured: int, found: Sequence[Finding]) -> 
     causes = [f for f in found if f.status == "FAIL"]
     others = "1 more cause" if len(causes) == 2 else f"{len(causes) - 1} more causes"
     first = f": {_cause_in_short(causes[0])}{f' ({others} below)' if len(causes) > 1 else ''}" if causes else ""
+    if not counts["FAIL"]:
+        return f"This machine is not right{first}; {_no_case_fails(counts, measured)}."
     fail = "fails" if counts["FAIL"] == 1 else "fail"
     return f"This machine is not right: {counts['FAIL']} of {measured} cases {fail}{first}."
 
 
+def _no_case_fails(counts: dict[Status, int], measured: int) -> str:
+    """What the cases say where only the machine itself is wrong."""
+    if not measured:
+        return "nothing was measured"
+    return _passing(measured) if counts["PASS"] == measured else f"none of {measured} cases fails"
+
+
+def _passing(measured: int) -> str:
+    return f"all {measured} cases pass" if measured > 1 else "the one case passes"
+
+
 def _good(run: Run, counts: dict[Status, int], measured: int, found: Sequence[Finding]) -> str:
+    look = [f for f in found if f.status == "WARN" and not f.cases]
     if counts["WARN"]:
         first = next((_cause_in_short(f) for f in found if f.status == "WARN" and f.cases), "")
-        return f"This machine works, with {counts['WARN']} of {measured} cases worth a look: {first}."
+        more = f"; {_things(look, 'more ')} below" if look else ""
+        return f"This machine works, with {counts['WARN']} of {measured} cases worth a look: {first}{more}."
+    more = f"; {_things(look)}: {_cause_in_short(look[0])}" if look else ""
     if counts["INDETERMINATE"] == measured:
-        return f"Whether this machine is right cannot be told from what was seen in {measured} cases."
+        return f"Whether this machine is right cannot be told from what was seen in {measured} cases{more}."
     if counts["INDETERMINATE"]:
-        return f"No fault found, but {counts['INDETERMINATE']} of {measured} cases could not be judged."
-    passing = f"all {measured} cases pass" if measured > 1 else "the one case passes"
-    return f"This machine is right: {passing}." if run.machine.gpus else f"What was measured is right: {passing}."
+        return f"No fault found, but {counts['INDETERMINATE']} of {measured} cases could not be judged{more}."
+    if not run.machine.gpus:
+        return f"What was measured is right: {_passing(measured)}{more}."
+    return f"This machine {'works' if look else 'is right'}: {_passing(measured)}{more}."
+
+
+def _things(look: Sequence[Finding], more: str = "") -> str:
+    """Of the machine itself, since cases are counted apart."""
+    return f"{len(look)} {more}thing{'s' if len(look) > 1 else ''} to look at"
 
 
 def _groups(troubled: Sequence[Result]) -> list[list[Result]]:

@@ -10,6 +10,7 @@ from pytest_benchmark.session import PerformanceRegression
 
 from suite import __version__
 from suite.plugin import (
+    alone,
     baseline,
     checks,
     closing,
@@ -121,6 +122,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
     """Outermost: everything is on the disk before any other hook can fail."""
     known = session.config.stash[state.KEY]
     closing.close(known, exitstatus)
+    alone.report(session, known)
     with saving.overheard(session.config):
         yield
     ended = closing.exit_status(known, exitstatus, len(getattr(session, "items", ())))

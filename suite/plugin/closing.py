@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suite.errors import SuiteError
-from suite.plugin import compare, versions
+from suite.plugin import alone, compare, versions
 from suite.plugin.state import State
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ def complete(session: Session, exitstatus: int) -> bool:
 
 
 def exit_status(state: State, exitstatus: int, collected: int) -> int:
-    """pytest's own, but 1 for a regression against a baseline, and 5 (nothing collected) where there were only
-    benchmarks and none of them could be measured."""
+    """pytest's own, but 1 for a regression against a baseline or where the machine itself is wrong, and 5 (nothing
+    collected) where there were only benchmarks and none of them could be measured."""
     if exitstatus != pytest.ExitCode.OK:
         return exitstatus
-    if state.regressed:
+    if state.regressed or alone.failing(state):
         return int(pytest.ExitCode.TESTS_FAILED)
     only_ours = state.planned == collected
     planned = state.write_plan is not None and state.write_plan.exists()

@@ -12,6 +12,7 @@ import pytest
 
 DEFAULT_REPORT = "fE"  # pytest's -r where none is given
 _MARK = "lanecheck_verdict"
+_ALONE = "of the machine"
 _BY_VERDICT = pytest.StashKey[bool]()
 
 
@@ -25,6 +26,11 @@ def mark(item: pytest.Item, report: pytest.TestReport, call: pytest.CallInfo[Non
     """Remembers in the report whether it was the verdict that failed the case, and not what came after it."""
     failed = call.when == "call" and call.excinfo is not None and call.excinfo.errisinstance(pytest.fail.Exception)
     setattr(report, _MARK, failed and item.stash.get(_BY_VERDICT, False))
+
+
+def mark_alone(report: pytest.TestReport) -> None:
+    """Marks what is wrong with the machine itself, which is no case."""
+    setattr(report, _MARK, _ALONE)
 
 
 class Lists:
@@ -42,8 +48,8 @@ class Lists:
 
     @property
     def left_out(self) -> int:
-        """How many verdicts the short summary does not name."""
-        return 0 if self._lines else len(self._all) - len(self._others)
+        """How many verdicts of cases the short summary does not name."""
+        return 0 if self._lines else sum(1 for report in self._all if getattr(report, _MARK, False) is True)
 
     def for_blocks(self) -> None:
         """Before pytest writes its FAILURES blocks."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from suite.records.run import Result, Run
+from suite.records.run import Finding, Result, Run, Status
 from suite.report import banner
 from suite.report.tables import groups, words
 
@@ -13,15 +14,33 @@ from suite.report.tables import groups, words
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def render(run: Run) -> str:
-    """FAIL is a failure, UNAVAILABLE and NOT_SAMPLED are skipped; WARN and INDETERMINATE pass with a system-out."""
-    root = ElementTree.Element("testsuites", _totals(run.results) | {"name": banner.titled(run, "lanecheck")})
+def render(run: Run, findings: Sequence[Finding] = ()) -> str:
+    """FAIL is a failure, UNAVAILABLE and NOT_SAMPLED are skipped; WARN and INDETERMINATE pass with a system-out.
+    findings: those of the machine, which no case carries, are a suite of their own."""
+    shown = [finding for finding in findings if not finding.cases and finding.status != "PASS"]
+    totals = _counted([*map(words.status, run.results), *(finding.status for finding in shown)])
+    root = ElementTree.Element("testsuites", totals | {"name": banner.titled(run, "lanecheck")})
+    if shown:
+        root.append(_machine(shown))
     for name in groups.names(run):
         root.append(_suite(run, name))
     if not run.complete:
         root.append(_broken_off(run))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _machine(shown: Sequence[Finding]) -> ElementTree.Element:
+    suite = ElementTree.Element("testsuite", {"name": "machine"} | _counted([finding.status for finding in shown]))
+    for finding in shown:
+        name = legal(f"machine/{finding.cause}/{finding.subject}")
+        case = ElementTree.SubElement(suite, "testcase", {"classname": "machine", "name": name, "time": "0"})
+        text = legal("\n".join(line for line in (finding.sentence, finding.advice) if line))
+        if finding.status == "FAIL":
+            ElementTree.SubElement(case, "failure", {"message": legal(finding.sentence)}).text = text
+        else:
+            ElementTree.SubElement(case, "system-out").text = f"{finding.status}\n{text}"
+    return suite
 
 
 def _suite(run: Run, name: str) -> ElementTree.Element:
@@ -71,8 +90,11 @@ def _details(result: Result) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _totals(results: tuple[Result, ...] | list[Result]) -> dict[str, str]:
-    found = [words.status(result) for result in results]
+def _totals(results: Sequence[Result]) -> dict[str, str]:
+    return _counted([words.status(result) for result in results])
+
+
+def _counted(found: Sequence[Status | None]) -> dict[str, str]:
     skipped = found.count("UNAVAILABLE") + found.count("NOT_SAMPLED")
     return {"tests": str(len(found)), "failures": str(found.count("FAIL")), "errors": "0", "skipped": str(skipped)}
 

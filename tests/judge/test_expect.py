@@ -8,7 +8,7 @@ import pytest
 
 from suite.errors import PlanError
 from suite.judge.expect import draft, read, write
-from suite.judge.findings import findings
+from suite.judge.findings import failing, findings, headline
 from suite.judge.rules import judge
 from suite.judge.thresholds import DEFAULT, of, parse
 from suite.records.expect import Expectations, ExpectedGpu
@@ -73,6 +73,30 @@ def test_a_gpu_on_another_node_or_missing_is_a_finding() -> None:
     assert [(f.status, f.cause, f.subject) for f in moved] == [("FAIL", "numa_not_as_expected", "GPU0")]
     missing = found(Expectations({"0000:ff:00.0": ExpectedGpu()}))
     assert "no GPU is there" in missing[0].sentence
+
+
+def test_the_headline_counts_what_is_wrong_with_the_machine_itself() -> None:
+    absent = Expectations({"0000:ff:00.0": ExpectedGpu()})
+    passing = judge(under_load(link(5, 16)), ONE, ())
+    good = replace(under_load(link(5, 16)), verdict=passing)
+    run = Run(ONE, Settings(), (good,), 1, complete=True, expected=absent)
+    found = findings(run)
+    assert headline(run, found) == (
+        "This machine is not right: 0000:ff:00.0: no GPU is there, the manifest expects one; the one case passes."
+    )
+    assert [f.cause for f in failing(found)] == ["numa_not_as_expected"]
+    empty = replace(run, results=())
+    assert headline(empty, findings(empty)).endswith("the manifest expects one; nothing was measured.")
+
+
+def test_the_headline_mentions_what_is_worth_a_look_about_the_machine_itself() -> None:
+    small = replace(ONE, gpus=(replace(ONE.gpus[0], bar1_bytes=256 << 20),))
+    good = replace(under_load(link(5, 16)), verdict=judge(under_load(link(5, 16)), small, ()))
+    run = Run(small, Settings(), (good, good), 2, complete=True)
+    found = findings(run)
+    assert headline(run, found).startswith("This machine works: all 2 cases pass; 1 thing to look at: GPU0: BAR1 maps")
+    assert not failing(found)
+    assert [f.cause for f in failing(found, strict=True)] == ["small_bar1"]
 
 
 def test_a_draft_of_a_machine_in_order_reads_back_and_finds_nothing() -> None:

@@ -394,7 +394,8 @@ def test_acs_redirect_matters_only_between_gpus() -> None:
 @pytest.mark.parametrize(
     ("results", "complete", "expected"),
     [
-        ((), False, "Nothing was measured: no driver. The run is incomplete: 0 of 3 cases ended."),
+        ((), False, "Nothing was measured before the run was broken off. The run is incomplete: 0 of 3 cases ended."),
+        ((), True, "Nothing was measured: no driver."),
         ((copy(55.0),), True, "What was measured is right: the one case passes. No GPU path was measured: no driver."),
         ((copy(55.0), copy(20.0, None)), True, "No fault found, but 1 of 2 cases could not be judged."),
     ],

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from suite.cli import main
 from suite.errors import Unavailable
+from suite.judge.findings import findings
 from suite.judge.rules import judge
 from suite.records.run import Verdict
+from suite.report import junit
 from tests.plugin.conftest import MEMORY, ROOT, Bench
 
 pytest_plugins = "pytester"
@@ -53,6 +57,36 @@ def test_a_floor_that_fits_no_case_is_told(memory: Bench) -> None:
 def test_a_gpu_elsewhere_than_expected_is_a_finding_of_the_summary(memory: Bench) -> None:
     result = memory.run(manifest(memory, gpus={"0000:17:00.0": {"numa_node": 1}}))
     result.stdout.fnmatch_lines(["*FAIL*0000:17:00.0: it is on NUMA node 0*"])
+
+
+def test_a_gpu_that_is_not_there_fails_the_run_and_is_a_failed_test_in_junit(memory: Bench) -> None:
+    result = memory.run(manifest(memory, gpus={"0000:ff:00.0": {}}), "--junitxml=out.xml")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["This machine is not right: 0000:ff:00.0: no GPU is there*"])
+    assert "fails by its verdict" not in result.stdout.str()
+    root = ElementTree.parse(memory.path / "out.xml")
+    (failed,) = (case for case in root.iter("testcase") if case.find("failure") is not None)
+    assert failed.get("name") == "numa_not_as_expected[0000:ff:00.0]"
+    assert [s.get("failures") for s in root.iter("testsuite")] == ["1"]
+    assert '<failure message="0000:ff:00.0: no GPU is there' in junit_of(memory)
+
+
+def junit_of(bench: Bench) -> str:
+    """The newest run as `lanecheck report --format junit` prints it."""
+    run = bench.report
+    return junit.render(run, findings(run))
+
+
+@pytest.mark.parametrize(("options", "status"), [((), 0), (("--strict-verdicts",), 1)])
+def test_what_is_worth_a_look_about_the_machine_itself_fails_strict_runs_only(
+    memory: Bench, options: tuple[str, ...], status: int
+) -> None:
+    gpus = tuple(replace(gpu, bar1_bytes=256 << 20, memory_bytes=24 << 30) for gpu in memory.machine.gpus[:1])
+    memory.machine = replace(memory.machine, gpus=gpus)
+    result = memory.run(*options)
+    assert result.ret == status
+    result.stdout.fnmatch_lines(["This machine works: all 2 cases pass; 1 thing to look at: GPU0*"])
 
 
 def test_thresholds_come_from_the_settings_file_and_are_kept_with_the_run(memory: Bench) -> None:
