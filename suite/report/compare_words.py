@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from suite.records.comparison import Call, Change, Comparison, Difference, Missing, Side
+from suite.report.compare_conclusion import UNDER_LOAD, conclusion, links
 from suite.units import format_bandwidth, format_percent, format_seconds
 
 _FACTOR = 1.5  # from here on '×9.0' reads better than '+800 %'
@@ -14,7 +15,6 @@ _NEW_CEILING = 0.01
 _ABOUT = 0.8  # changes within a fifth of the largest are told by the plainest case
 _LISTED = 20
 CALLS: dict[Call, str] = {"worse": "worse", "better": "better", "inconclusive": "inconclusive", "same": "no change"}
-_UNDER_LOAD = "link under load"
 
 
 def headline(comparison: Comparison) -> str:
@@ -157,7 +157,7 @@ def _sentence(group: Sequence[Change], comparison: Comparison) -> str:
     joint = "; " if links else ": " if subject else ""
     more = f", and {len(group) - 1} more case{'s' if len(group) > 2 else ''}" if len(group) > 1 else ""
     repeated = ", measured again" if all(change.repeated for change in group) else ""
-    return f"{subject}{joint}{_numbers(best)}{more}{repeated}: {_conclusion(group, comparison)}."
+    return f"{subject}{joint}{_numbers(best)}{more}{repeated}: {conclusion(group, comparison)}."
 
 
 def _gravest(group: Sequence[Change]) -> Sequence[Change]:
@@ -176,30 +176,6 @@ def _numbers(change: Change) -> str:
         return f"{name} {measured} → {broken}" if change.call == "worse" else f"{name} {broken} → {measured}"
     inside = ", ".join(part for part in (ratio(change.ratio), share(change)) if part)
     return f"{name} {value(change, change.before)} → {value(change, change.after)} ({inside})"
-
-
-def _conclusion(group: Sequence[Change], comparison: Comparison) -> str:
-    calls = {change.call for change in group}
-    if calls == {"worse"}:
-        named = {f" GPU{gpu} " for change in group for gpu in change.gpus}
-        busy = [sentence for sentence in comparison.busy if any(name in sentence for name in named)]
-        return "; ".join([f"{_probably(group)}worse", *busy])
-    if len(calls) > 1:
-        worse = sum(1 for change in group if change.call == "worse")
-        return f"{_probably(group)}mixed, {worse} of {len(group)} are worse"
-    if any(change.status_after not in ("PASS", None) for change in group):
-        return "better, but not all of it is right yet"
-    return (
-        "the fix worked"
-        if any(change.status_before in ("FAIL", "WARN") for change in group)
-        else f"{_probably(group)}better"
-    )
-
-
-def _probably(group: Sequence[Change]) -> str:
-    """'probably ' where numbers alone speak, of one run on a side, and were not measured again."""
-    single = all(min(change.runs_before, change.runs_after) == 1 for change in group)
-    return "probably " if single and not any(change.repeated for change in group) else ""
 
 
 def _spokesman(change: Change) -> tuple[int, bool, int, float]:
@@ -223,15 +199,13 @@ def _steps(factor: float) -> float:
 
 
 def _links(comparison: Comparison, gpus: tuple[int, ...]) -> list[Difference]:
-    """Changes under load of the links of some GPUs; sets of GPUs have none of their own."""
-    if len(gpus) != 1:
-        return []
-    return [d for d in comparison.machine if d.gpu == gpus[0] and d.what.endswith(_UNDER_LOAD)]
+    """Changes under load of the link of one GPU; sets of GPUs have none of their own."""
+    return links(comparison, gpus) if len(gpus) == 1 else []
 
 
 def _quiet_links(comparison: Comparison, told: set[int]) -> Iterator[str]:
     for difference in comparison.machine:
-        if difference.gpu is not None and difference.what.endswith(_UNDER_LOAD) and difference.gpu not in told:
+        if difference.gpu is not None and difference.what.endswith(UNDER_LOAD) and difference.gpu not in told:
             yield f"{_link(difference)}; the numbers of this GPU show no change beyond noise."
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from suite.records.run import Verdict
 from suite.report import compare_words as words
 from suite.store.compare import compare
-from tests.store.small import copy, run, runs
+from tests.store.small import FAIL, GEN1, GEN4, copy, link, run, runs
 
 OTHER = "host_copy/device_to_host/gpu1/node0/256MiB"
 
@@ -48,3 +51,27 @@ def test_another_number_of_threads_is_noted() -> None:
     assert "copied by 4 threads before, 8 after" in found.changes[0].why
     same = compare([run(copy(26.0))], [run(copy(26.0), start=1)])
     assert not any("threads" in note for note in same.notes)
+
+
+def test_a_link_that_changed_under_load_leaves_nothing_probable_about_its_gpus_numbers() -> None:
+    pair = {"operation": "peer_write", "gpus": (0, 1)}
+    fast = run(link(GEN4, 52.0), copy(26.0), copy(24.0, "peer", **pair))
+    slow = run(link(GEN1, 6.0), copy(2.9), copy(2.9, "peer", **pair), start=1)
+    said = words.sentences(compare([fast], [slow]))
+    assert len(said) == 2
+    assert all(sentence.endswith(": worse.") for sentence in said)
+    faster = run(link(GEN1, 52.0), copy(26.0))
+    assert words.sentences(compare([faster], [run(link(GEN4, 52.0), copy(20.0), start=1)]))[0].endswith(
+        "probably worse."
+    )
+
+
+def test_the_fix_worked_only_where_the_links_of_the_gpus_are_right_now() -> None:
+    pair = {"operation": "peer_write", "gpus": (0, 1)}
+    narrow = replace(link(GEN4, 20.0), verdict=Verdict("WARN", "downtrained_width"))
+    before = run(link(GEN1, 6.0), copy(2.9, "peer", FAIL, **pair))
+    after = run(narrow, copy(12.0, "peer", **pair), start=1)
+    (peers,) = (s for s in words.sentences(compare([before], [after])) if s.startswith("GPU0, GPU1"))
+    assert peers.endswith("better, but not all of it is right yet.")
+    right = run(link(GEN4, 52.0), copy(24.0, "peer", **pair), start=1)
+    assert any(s.endswith("the fix worked.") for s in words.sentences(compare([before], [right])))
