@@ -20,17 +20,30 @@ CALLS: dict[Call, str] = {"worse": "worse", "better": "better", "inconclusive": 
 def headline(comparison: Comparison) -> str:
     """The first line of every comparison."""
     simulated = "SIMULATED: " if comparison.before.simulated or comparison.after.simulated else ""
+    forced = "FORCED: " if comparison.forced else ""
+    return f"{simulated}{forced}{_numbers_in_short(comparison)}"
+
+
+def _numbers_in_short(comparison: Comparison) -> str:
+    changed = called(comparison.changes)
     said = sentences(comparison)
-    counts = _counts(comparison)
-    if comparison.call in ("worse", "better"):
-        simulated += _mixed(comparison)
-        more = f" {counts}." if len(said) > 1 or len(called(comparison.changes)) > 1 else ""
-        return f"{simulated}{said[0]}{more}"
+    if changed:
+        more = f" {_counts(comparison)}." if len(said) > 1 or len(changed) > 1 else ""
+        return f"{_quiet_gpus(comparison)}{_mixed(comparison)}{said[0]}{more}"
     if not comparison.changes:
-        return f"{simulated}Nothing could be compared: no case has numbers on both sides."
-    if comparison.call == "inconclusive":
-        return f"{simulated}No change that can be called: {counts}."
-    return f"{simulated}No change beyond noise in {_cases(len(comparison.changes))}."
+        return "Nothing could be compared: no case has numbers on both sides."
+    if doubtful(comparison.changes):
+        return f"No change that can be called: {_counts(comparison)}."
+    return f"No change beyond noise in {_cases(len(comparison.changes))}."
+
+
+def _quiet_gpus(comparison: Comparison) -> str:
+    """Said first where only processors and host memory changed: a noisy host must not look like a GPU's path."""
+    own = [change for change in comparison.changes if change.gpus]
+    if not own or called(own):
+        return ""
+    what = "that can be called" if doubtful(own) else "beyond noise"
+    return f"GPU paths: no change {what} in {_cases(len(own))}. On the host: "
 
 
 def _mixed(comparison: Comparison) -> str:

@@ -169,7 +169,10 @@ def _notes(before: Sequence[Run], after: Sequence[Run]) -> Iterator[str]:
         yield from (f"Of the runs {name}: {note}" for run in runs for note in run.notes)
     if min(len(before), len(after)) == 1:
         where = "a side" if len(before) == len(after) else "before" if len(before) == 1 else "after"
-        yield f"One run {where}: only changes above 10 % are called; from four runs a side on, changes above 3 % are."
+        yield (
+            f"One run {where}: only changes above 10 % are called, of gloo and host memory above 25 %; from four "
+            "runs a side on, changes above 3 % are."
+        )
     yield from _settings(before[-1], after[-1])
 
 

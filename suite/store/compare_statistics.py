@@ -18,6 +18,10 @@ SPREADS = 2.0  # times the standard deviation of the baseline's per-run medians
 # Too few runs for an interval: two runs of different boots differ by sqrt(2) × 1 % where boots differ by 1 %, and by
 # more where a case has two modes; without a spread to look at the gate is wide.
 ONE_RUN = 0.10
+# The same for what processors and host memory alone decide, shared with whatever else the host runs: of two runs of one
+# virtual machine, 45 s apart and of unlike effort, 8 of 73 such cases differed by more than 20 %, no case of a GPU by
+# more than 6 % (docs/comparing.md). Up to ONE_RUN it is noise all the same.
+ONE_RUN_HOST = 0.25
 # Each side in one boot of its own: the boots may differ by sqrt(2) × 1 %, which no number of runs within them averages
 # out. At 3 % one healthy case in thirty would be called (docs/comparing.md), at 5 % about one in two thousand.
 ONE_BOOT_EACH = 0.05
@@ -48,17 +52,23 @@ class Answer:
 
 
 def compare(
-    before: Sequence[float], after: Sequence[float], *, boot_each: bool = False, rounds: int = FEW_ROUNDS
+    before: Sequence[float],
+    after: Sequence[float],
+    *,
+    boot_each: bool = False,
+    rounds: int = FEW_ROUNDS,
+    one_run: float = ONE_RUN,
 ) -> Answer:
     """Per-run medians of one case on both sides, all above 0, at least one each.
 
-    boot_each: every side was made in one boot, and these are two. rounds: the fewest rounds of any run.
+    boot_each: every side was made in one boot, and these are two. rounds: the fewest rounds of any run. one_run: the
+    gate where there are too few runs for an interval.
     """
     found = estimate(before, after)
-    least, reason = gate(before, after, boot_each)
+    least, reason = gate(before, after, boot_each, one_run)
     effect = found.ratio - 1
     said = f"{_signed(effect)}, gate {_percent(least)} ({reason})"
-    if abs(effect) <= _unsure(before, least, found):
+    if abs(effect) <= _unsure(before, least, found, one_run):
         return Answer(found, None, False, least, f"no change beyond noise: {said}")
     doubt = _doubt(before, after, found, rounds, abs(effect) > least)
     if doubt:
@@ -84,9 +94,11 @@ def estimate(before: Sequence[float], after: Sequence[float]) -> Estimate:
     return Estimate(ratio, math.exp(logs[cut - 1]), math.exp(logs[-cut]))
 
 
-def gate(before: Sequence[float], after: Sequence[float], boot_each: bool = False) -> tuple[float, str]:
+def gate(
+    before: Sequence[float], after: Sequence[float], boot_each: bool = False, one_run: float = ONE_RUN
+) -> tuple[float, str]:
     """The least |ratio - 1| that is called, and where it comes from."""
-    least, reason = _least(len(before), len(after), boot_each)
+    least, reason = _least(len(before), len(after), boot_each, one_run)
     noise = SPREADS * spread(before)
     return (noise, "twice the spread of the runs before") if noise > least else (least, reason)
 
@@ -111,18 +123,19 @@ def tail(seconds: Sequence[float]) -> float:
     return quantiles(seconds, n=10, method="inclusive")[-1] / median(seconds)
 
 
-def _least(before: int, after: int, boot_each: bool) -> tuple[float, str]:
+def _least(before: int, after: int, boot_each: bool, one_run: float) -> tuple[float, str]:
     if min(before, after) == 1:
-        return ONE_RUN, "one run a side" if before == after else "one run on one side"
+        return one_run, "one run a side" if before == after else "one run on one side"
     if not _outside(before, after):
-        return ONE_RUN, "too few runs for an interval"
+        return one_run, "too few runs for an interval"
     return (ONE_BOOT_EACH, "each side is of one boot") if boot_each else (LEAST, "the least that is called")
 
 
-def _unsure(before: Sequence[float], least: float, found: Estimate) -> float:
+def _unsure(before: Sequence[float], least: float, found: Estimate, one_run: float) -> float:
     """Up to here it is noise. Between it and the gate a difference is doubtful: too few runs, or runs that vary so much
     that even a large one hides in them."""
-    smallest = least if found.low is not None else max(LEAST, SPREADS * spread(before))
+    floor = LEAST if one_run <= ONE_RUN else ONE_RUN
+    smallest = least if found.low is not None else max(floor, SPREADS * spread(before))
     return min(least, smallest, ONE_RUN)
 
 

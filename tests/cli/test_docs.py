@@ -48,6 +48,7 @@ def test_every_command_that_is_named_is_there() -> None:
 
 
 def test_the_gates_that_are_named_are_those_of_the_code() -> None:
-    gates = (compare_statistics.LEAST, compare_statistics.ONE_RUN, compare_statistics.ONE_BOOT_EACH)
-    assert gates == (0.03, 0.10, 0.05)
+    one_run = (compare_statistics.ONE_RUN, compare_statistics.ONE_RUN_HOST)
+    gates = (compare_statistics.LEAST, *one_run, compare_statistics.ONE_BOOT_EACH)
+    assert gates == (0.03, 0.10, 0.25, 0.05)
     assert all(f"{gate * 100:.0f} %" in PAGE for gate in gates)

@@ -102,7 +102,7 @@ def test_every_case_of_one_side_is_named_in_markdown_and_counted_on_the_terminal
 def test_a_forced_or_simulated_comparison_says_so_on_top() -> None:
     before, after = run(copy(26.0), simulated=True), run(copy(26.0), start=1)
     text = report.render(compare([before], [after], force=True))
-    assert text.startswith("SIMULATED: No change")
+    assert text.startswith("SIMULATED: FORCED: No change")
     assert "FORCED: one is simulated and the other one measured." in text.splitlines()[1]
 
 

@@ -75,3 +75,12 @@ def test_the_fix_worked_only_where_the_links_of_the_gpus_are_right_now() -> None
     assert peers.endswith("better, but not all of it is right yet.")
     right = run(link(GEN4, 52.0), copy(24.0, "peer", **pair), start=1)
     assert any(s.endswith("the fix worked.") for s in words.sentences(compare([before], [right])))
+
+
+def test_where_only_the_host_varied_the_headline_says_first_that_the_gpu_paths_did_not() -> None:
+    gloo = {"operation": "allreduce", "backend": "gloo", "gpus": ()}
+    before, after = run(copy(26.0), copy(2.0, "gloo", **gloo)), run(copy(26.1), copy(1.0, "gloo", **gloo), start=1)
+    said = words.headline(compare([before], [after]))
+    assert said.startswith("GPU paths: no change beyond noise in 1 case. On the host: gloo 2.00 GB/s → 1.00 GB/s")
+    lost = run(copy(13.0), copy(1.0, "gloo", **gloo), start=1)
+    assert words.headline(compare([before], [lost])).startswith("GPU1: host_to_device")

@@ -95,6 +95,21 @@ def test_host_memory_is_compared_across_the_sizes_that_free_memory_allows() -> N
     assert change.why.endswith("; of different sizes (256MiB, 512MiB)")
 
 
+def test_one_run_a_side_says_less_of_gloo_and_host_memory_than_of_a_gpus_path() -> None:
+    host = {"operation": "host_memory_copy", "gpus": ()}
+    gloo = {"operation": "allreduce", "backend": "gloo", "gpus": ()}
+    for fields in (host, gloo):
+        assert [_one(copy(26.0, **fields), copy(26.0 * part, **fields)).call for part in (0.92, 0.8, 0.7)] == [
+            "same", "inconclusive", "worse",
+        ]  # fmt: skip
+    assert _one(copy(26.0), copy(26.0 * 0.8)).call == "worse"
+    four = compare(
+        [run(copy(rate, **gloo), start=n, boot=str(n)) for n, rate in enumerate(STEADY)],
+        [run(copy(rate * 0.9, **gloo), start=9 + n, boot=str(9 + n)) for n, rate in enumerate(STEADY)],
+    )
+    assert _only(four).call == "worse"
+
+
 def test_a_case_that_hangs_now_is_worse_and_one_that_no_longer_does_is_better() -> None:
     broken = _one(copy(26.0), hang())
     assert broken.call == "worse"
