@@ -25,6 +25,15 @@ BASELINE: tuple[Cause, ...] = (
         "The baseline's number on an idle machine, or after the change is undone.",
     ),
     Cause(
+        "gpu_gone",
+        "FAIL",
+        "a GPU of the baseline's newest run is not on this machine: not at its address, and no other of its model",
+        "{who} is gone: it is in the baseline and not on this machine.",
+        "Look for Xid 79 and PCIe errors in `dmesg`, then at `lspci`: if the card is there, restart the driver or the "
+        "machine; if not, check its seat, its riser and its power cables. If it was taken out, save a new baseline.",
+        "`nvidia-smi -L` and `lspci` list it again.",
+    ),
+    Cause(
         "as_baseline",
         "PASS",
         "the machine alone cannot tell whether this is right, and it is as in the baseline, which did not fail here",

@@ -63,7 +63,7 @@ def findings(run: Run) -> tuple[Finding, ...]:
     grouped = [_finding(group, len(troubled)) for group in _groups(troubled)]
     passing = [r for r in run.results if r.verdict is not None and r.verdict.cause in _SAID]
     said = [_finding(group, 0) for group in _by_subject(passing)]
-    shown = of_machine(run.machine, thresholds.of(run.thresholds), run.expected)
+    shown = of_machine(run.machine, thresholds.of(run.thresholds), run.expected, run.gone)
     return tuple(sorted([*grouped, *said, *shown], key=_gravity))
 
 
@@ -82,11 +82,11 @@ def headline(run: Run, found: Sequence[Finding]) -> str:
 def _answer(run: Run, found: Sequence[Finding]) -> str:
     counts = {status: sum(1 for r in run.results if r.verdict and r.verdict.status == status) for status in STATUSES}
     measured = sum(counts[s] for s in ("FAIL", "WARN", "INDETERMINATE", "PASS"))
+    where = "" if run.machine.gpus else f" No GPU path was measured: {_in_short(run.machine.why_no_gpu)}."
     if counts["FAIL"] or failing(found):
-        return _bad(counts, measured, found)
+        return _bad(counts, measured, found) + where
     if not measured:
         return f"Nothing was measured{_why_nothing(run)}."
-    where = "" if run.machine.gpus else f" No GPU path was measured: {_in_short(run.machine.why_no_gpu)}."
     return _good(run, counts, measured, found) + where
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from suite.judge.peers import redirecting_ports
@@ -21,8 +21,10 @@ def of_machine(
     machine: Machine,
     thresholds: Thresholds = DEFAULT,
     expected: Expectations = NOTHING,
+    gone: Sequence[str] = (),
 ) -> Iterator[Finding]:
-    """Findings that need no case, the worst ones first."""
+    """Findings that need no case, the worst ones first. gone: GPUs that the baseline has and the machine lacks."""
+    yield from (as_finding(who.partition(" ")[0], say("gpu_gone", who=who)) for who in gone)
     yield from _manifest(machine, expected)
     yield from _each_gpu(machine, lambda gpu: _links_down(machine, gpu))
     yield from _each_gpu(machine, lambda gpu: _bar1(gpu, thresholds))

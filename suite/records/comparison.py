@@ -40,14 +40,17 @@ class Side:
 @dataclass(frozen=True)
 class Difference:
     """One fact of the machine that differs. before, after: in words; None where that side has no such thing.
-    gpu: the NVML index where the fact is of one GPU."""
+    gpu: the NVML index where the fact is of one GPU. whole: it is the GPU itself, which only one side has."""
 
     what: str
     before: str | None
     after: str | None
     gpu: int | None = None
+    whole: bool = False
 
     def __str__(self) -> str:
+        if self.whole:
+            return f"{self.what} is {'gone' if self.after is None else 'there now, and was not before'}"
         return f"{self.what}: {self.before or 'none'} → {self.after or 'none'}"
 
 
@@ -106,8 +109,8 @@ class Missing:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides. call: worst of what was called; 'same' where nothing was. forced: why it should have been refused,
-    where it was asked for all the same. busy: GPUs that others used, in sentences."""
+    """Two sides. call: worst of what was called, a GPU that is gone among it; 'same' where nothing was. forced: why it
+    should have been refused, where it was asked for all the same. busy: GPUs that others used, in sentences."""
 
     before: Side
     after: Side
@@ -119,6 +122,11 @@ class Comparison:
     notes: tuple[str, ...] = ()
     busy: tuple[str, ...] = ()
     schema: int = SCHEMA
+
+    @property
+    def gpus(self) -> tuple[Difference, ...]:
+        """GPUs that only one side has, those that are gone first."""
+        return tuple(sorted((d for d in self.machine if d.whole), key=lambda d: d.after is not None))
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ class Finding:
 class Run:
     """A run, whole or so far. started: UTC, ISO 8601. complete: every planned case ended. notes: what a reader of its
     files could not read, in sentences. expected, thresholds: the manifest that judged it, and the thresholds that
-    were given, by name."""
+    were given, by name. gone: GPUs that the baseline it was judged by has and this machine lacks, in words."""
 
     machine: Machine
     settings: Settings
@@ -162,3 +162,4 @@ class Run:
     notes: tuple[str, ...] = ()
     expected: Expectations = NOTHING
     thresholds: dict[str, float] = field(default_factory=dict)
+    gone: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ _FACTOR = 1.5  # from here on '×9.0' reads better than '+800 %'
 _NEW_CEILING = 0.01
 _ABOUT = 0.8  # changes within a fifth of the largest are told by the plainest case
 _LISTED = 20
+_GPUS_NAMED = 2
 CALLS: dict[Call, str] = {"worse": "worse", "better": "better", "inconclusive": "inconclusive", "same": "no change"}
 
 
@@ -21,7 +22,13 @@ def headline(comparison: Comparison) -> str:
     """The first line of every comparison."""
     simulated = "SIMULATED: " if comparison.before.simulated or comparison.after.simulated else ""
     forced = "FORCED: " if comparison.forced else ""
-    return f"{simulated}{forced}{_numbers_in_short(comparison)}"
+    return f"{simulated}{forced}{_gpus_in_short(comparison.gpus)}{_numbers_in_short(comparison)}"
+
+
+def _gpus_in_short(alone: Sequence[Difference]) -> str:
+    """What comes before all numbers: GPUs that only one side has."""
+    more = f"{len(alone) - _GPUS_NAMED} more GPUs are on one side only. " if len(alone) > _GPUS_NAMED else ""
+    return "".join(f"{difference}. " for difference in alone[:_GPUS_NAMED]) + more
 
 
 def _numbers_in_short(comparison: Comparison) -> str:

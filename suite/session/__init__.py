@@ -103,6 +103,7 @@ class Session:
             lanecheck=__version__,
             expected=expected,
             thresholds=dict(overrides or {}),
+            gone=against.gone(machine) if against is not None else (),
         )
         self._thresholds = thresholds.of(self._header.thresholds)
         self._found: tuple[int, Sequence[Finding]] = (-1, ())

@@ -10,7 +10,7 @@ from suite.judge.thresholds import DEFAULT, Thresholds
 from suite.records.comparison import Baseline, Comparison, Reference
 from suite.records.machine import LinkState, Machine
 from suite.records.run import Result, Run, Settings, Verdict
-from suite.store import compare, compare_cases, compare_machine
+from suite.store import compare, compare_cases, compare_gpus, compare_machine
 from suite.units import format_bandwidth, format_seconds
 
 
@@ -25,6 +25,10 @@ class Against:
         """Why a run on this machine says nothing beside the baseline, a clause each; empty where it does."""
         run = Run(machine=machine, settings=settings, simulated=simulated)
         return tuple(compare.why_not(self.baseline.runs, (run,)))
+
+    def gone(self, machine: Machine) -> tuple[str, ...]:
+        """GPUs of the baseline's newest run that this machine lacks, in words."""
+        return tuple(map(compare_gpus.name, compare_gpus.gone(self.baseline.runs[-1].machine, machine)))
 
     def decide(self, result: Result, machine: Machine, thresholds: Thresholds = DEFAULT) -> Verdict:
         """The verdict of a judged result once the baseline has been heard."""

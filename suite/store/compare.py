@@ -8,7 +8,7 @@ from suite.errors import StoreError
 from suite.records.comparison import Call, Change, Comparison, Missing, Side
 from suite.records.machine import Machine
 from suite.records.run import Run
-from suite.store import baselines, compare_cases, compare_machine
+from suite.store import baselines, compare_cases, compare_gpus, compare_machine
 from suite.store.compare_cases import Cases
 
 ORDER: tuple[Call, ...] = ("worse", "better", "inconclusive", "same")
@@ -38,7 +38,7 @@ def compare(
     return Comparison(
         before=_side(names[0], before),
         after=_side(names[1], after),
-        call=overall([change.call for change in changes]),
+        call="worse" if _lost(before, after) else overall([change.call for change in changes]),
         machine=compare_machine.differences(before, after),
         changes=changes,
         missing=missing,
@@ -46,6 +46,10 @@ def compare(
         notes=(*_notes(before, after), *_threads(old, new)),
         busy=compare_machine.busy(before, (*after, *again)),
     )
+
+
+def _lost(before: Sequence[Run], after: Sequence[Run]) -> bool:
+    return bool(compare_gpus.gone(before[-1].machine, after[-1].machine))
 
 
 def overall(calls: Sequence[Call]) -> Call:
@@ -173,6 +177,7 @@ def _notes(before: Sequence[Run], after: Sequence[Run]) -> Iterator[str]:
             f"One run {where}: only changes above 10 % are called, of gloo and host memory above 25 %; from four "
             "runs a side on, changes above 3 % are."
         )
+    yield from compare_gpus.renumbered(before, after)
     yield from _settings(before[-1], after[-1])
 
 

@@ -11,6 +11,7 @@ from suite.records.comparison import Difference
 from suite.records.machine import Gpu, LinkState, Machine, PcieConfig
 from suite.records.path import path_to_root
 from suite.records.run import Run
+from suite.store import compare_gpus
 from suite.units import GIB, format_bytes
 
 # Above this share of its time another program had the GPU: the judge's threshold `busy`.
@@ -28,16 +29,18 @@ class Fact:
 
 def differences(before: Sequence[Run], after: Sequence[Run]) -> tuple[Difference, ...]:
     """What differs between the machines of two sets of runs. Where the runs of a side disagree, all that they say is
-    given; a fact that any run of both sides agrees on in the same set of values is no difference."""
+    given; a fact that any run of both sides agrees on in the same set of values is no difference. GPUs that only one
+    side has come first, one line each."""
     old, new = _collected(before), _collected(after)
-    alone = _indices(before) ^ _indices(after)
+    alone, ways = _indices(before) ^ _indices(after), compare_gpus.folded(before, after)
     found = []
     for key in dict.fromkeys([*new, *old]):
         one, two = old.get(key), new.get(key)
         if one != two and not (one and two and set(one) == set(two)):
             words = _removed_and_added(one, two) if key[0] == _COMMAND_LINE else (_joined(one), _joined(two))
             found.append(Difference(key[0], *words, gpu=key[1]))
-    return tuple(sorted((d for d in found if not _goes_with(d, alone)), key=_order))
+    own = sorted((d for d in found if not _goes_with(d, alone, ways)), key=_order)
+    return (*compare_gpus.differences(before, after), *own)
 
 
 def busy(before: Sequence[Run], after: Sequence[Run]) -> tuple[str, ...]:
@@ -84,10 +87,10 @@ def _indices(runs: Sequence[Run]) -> set[int]:
     return {gpu.index for run in runs for gpu in run.machine.gpus}
 
 
-def _goes_with(difference: Difference, alone: set[int]) -> bool:
-    """Of a GPU that only one side has its name is enough."""
+def _goes_with(difference: Difference, alone: set[int], ways: set[str]) -> bool:
+    """Of a GPU that only one side has, and of the ports on its way alone, its own line is enough."""
     named = {int(number) for number in re.findall(r"GPU(\d+)", difference.what)}
-    return bool(named & alone) and not difference.what.endswith(" model")
+    return bool(named & alone) or any(word in ways for word in difference.what.split())
 
 
 def _collected(runs: Sequence[Run]) -> dict[Key, tuple[str, ...]]:

@@ -48,6 +48,13 @@ def test_what_is_worse_is_exit_status_1(pair: tuple[str, str]) -> None:
     assert main(["compare", *reversed(pair)]) == 1
 
 
+def test_a_gpu_that_is_gone_is_exit_status_1(here: Path) -> None:
+    one = _write(here, "one", run(copy(26.0, gpus=(0,))))
+    gone = run(copy(26.0, gpus=(0,)), start=1, machine=replace(MACHINE, gpus=MACHINE.gpus[:1]))
+    assert main(["compare", one, _write(here, "two", gone)]) == 1
+    assert main(["compare", "two", one]) == 0
+
+
 def test_json_holds_everything(pair: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     main(["compare", *pair, "--json"])
     found = json.loads(capsys.readouterr().out)

@@ -89,6 +89,14 @@ def test_the_headline_counts_what_is_wrong_with_the_machine_itself() -> None:
     assert headline(empty, findings(empty)).endswith("the manifest expects one; nothing was measured.")
 
 
+def test_a_gpu_that_the_baseline_has_and_the_machine_lacks_is_a_failure_of_the_machine() -> None:
+    run = Run(ONE, Settings(), complete=True, gone=("GPU1 (RTX PRO 6000, 0000:a1:00.0)",))
+    assert [(f.cause, f.subject) for f in failing(findings(run))] == [("gpu_gone", "GPU1")]
+    assert headline(run, findings(run)).startswith("This machine is not right: GPU1 (RTX PRO 6000, 0000:a1:00.0) is")
+    bare = replace(run, machine=replace(ONE, gpus=(), why_no_gpu="No NVIDIA driver"))
+    assert headline(bare, findings(bare)).endswith("No GPU path was measured: no NVIDIA driver.")
+
+
 def test_the_headline_mentions_what_is_worth_a_look_about_the_machine_itself() -> None:
     small = replace(ONE, gpus=(replace(ONE.gpus[0], bar1_bytes=256 << 20),))
     good = replace(under_load(link(5, 16)), verdict=judge(under_load(link(5, 16)), small, ()))

@@ -146,3 +146,13 @@ def test_a_run_that_measured_nothing_is_not_saved(memory: Bench) -> None:
     result = memory.run("--save-baseline=empty")
     result.stdout.fnmatch_lines(["Nothing was measured, so that nothing was added to the baseline empty."])
     assert baselines.names(_folder(memory)) == ("before",)
+
+
+def test_a_gpu_that_the_baseline_has_and_the_machine_lacks_fails_the_run(bench: Bench) -> None:
+    assert bench.run("--save-baseline=whole").ret == 0
+    bench.machine = replace(bench.machine, gpus=bench.machine.gpus[:1])
+    result = bench.run("--baseline=whole")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["This machine is not right: GPU1 (Example GPU, 0000:b1:00.0) is gone*"])
+    result.stdout.fnmatch_lines(["baseline whole: GPU1 (Example GPU, 0000:b1:00.0) is gone. *"])
+    assert bench.report.gone == ("GPU1 (Example GPU, 0000:b1:00.0)",)

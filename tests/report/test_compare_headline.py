@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from suite.records.machine import Machine
 from suite.records.run import Verdict
 from suite.report import compare_words as words
 from suite.store.compare import compare
-from tests.store.small import FAIL, GEN1, GEN4, copy, link, run, runs
+from tests.store.small import FAIL, GEN1, GEN4, MACHINE, copy, link, run, runs
 
 OTHER = "host_copy/device_to_host/gpu1/node0/256MiB"
 
@@ -75,6 +76,22 @@ def test_the_fix_worked_only_where_the_links_of_the_gpus_are_right_now() -> None
     assert peers.endswith("better, but not all of it is right yet.")
     right = run(link(GEN4, 52.0), copy(24.0, "peer", **pair), start=1)
     assert any(s.endswith("the fix worked.") for s in words.sentences(compare([before], [right])))
+
+
+def _without(index: int) -> Machine:
+    return replace(MACHINE, gpus=tuple(gpu for gpu in MACHINE.gpus if gpu.index != index))
+
+
+def test_a_gpu_that_is_gone_leads_the_headline_and_one_that_came_too() -> None:
+    both, one = run(copy(26.0, gpus=(0,))), run(copy(26.0, gpus=(0,)), start=1, machine=_without(1))
+    assert words.headline(compare([both], [one])) == (
+        "GPU1 (Example GPU, 0000:b1:00.0) is gone. No change beyond noise in 1 case."
+    )
+    assert words.headline(compare([one], [both])).startswith(
+        "GPU1 (Example GPU, 0000:b1:00.0) is there now, and was not before. No change"
+    )
+    none = run(copy(26.0, gpus=(0,)), start=1, machine=replace(MACHINE, gpus=()))
+    assert words.headline(compare([both], [none])).count(" is gone. ") == 2
 
 
 def test_where_only_the_host_varied_the_headline_says_first_that_the_gpu_paths_did_not() -> None:

@@ -165,7 +165,7 @@ def test_another_effort_is_refused() -> None:
 def test_a_gpu_that_fell_off_the_bus_is_a_change_of_the_same_machine() -> None:
     lost = replace(MACHINE, gpus=MACHINE.gpus[:1])
     found = compare([run(copy(26.0))], [run(copy(26.0), start=1, machine=lost)])
-    assert [str(difference) for difference in found.machine] == ["GPU1 model: Example GPU → none"]
+    assert [str(difference) for difference in found.machine] == ["GPU1 (Example GPU, 0000:b1:00.0) is gone"]
 
 
 def test_a_run_is_not_compared_with_itself() -> None:

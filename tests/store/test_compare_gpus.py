@@ -1,0 +1,43 @@
+"""GPUs that only one side has: by address, else by model; what is theirs alone is folded into one line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from suite.records.machine import Machine
+from suite.store.compare import compare
+from suite.store.compare_gpus import gone
+from tests.data.machines import build
+from tests.store.small import copy, run
+
+TWO = build.two_pcie()
+
+
+def _only(index: int) -> Machine:
+    """One card of the two, which counts from 0 again."""
+    return replace(TWO, gpus=(replace(TWO.gpus[index], index=0),), pairs=())
+
+
+def test_a_card_is_known_by_its_address() -> None:
+    assert [gpu.index for gpu in gone(TWO, _only(1))] == [0]
+    assert [gpu.index for gpu in gone(TWO, _only(0))] == [1]
+    assert gone(_only(0), TWO) == ()
+
+
+def test_a_card_in_another_slot_is_no_loss_and_one_of_another_model_is() -> None:
+    moved = replace(_only(1), gpus=(replace(_only(1).gpus[0], address="0000:f1:00.0"),))
+    assert gone(_only(1), moved) == ()
+    other = replace(moved, gpus=(replace(moved.gpus[0], name="Other GPU"),))
+    assert [gpu.address for gpu in gone(_only(1), other)] == [TWO.gpus[1].address]
+
+
+def test_all_that_is_of_a_lost_gpu_alone_is_one_difference() -> None:
+    found = compare([run(copy(26.0, gpus=(0,)), machine=TWO)], [run(copy(26.0, gpus=(0,)), start=1, machine=_only(0))])
+    assert list(map(str, found.machine)) == ["GPU1 (RTX PRO 6000, 0000:a1:00.0) is gone"]
+    assert found.call == "worse"
+    assert not found.notes[1:]
+
+
+def test_cards_that_count_differently_now_are_told() -> None:
+    found = compare([run(copy(26.0), machine=TWO)], [run(copy(26.0), start=1, machine=_only(1))])
+    assert any(note.startswith("GPU1 is GPU0 now: cases are compared by these numbers") for note in found.notes)
