@@ -26,7 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     mode = save.add_mutually_exclusive_group()
     mode.add_argument("--add", action="store_true", help="add to the baseline that is there")
     mode.add_argument("--replace", action="store_true", help="replace the baseline that is there")
-    save.add_argument("--force", action="store_true", help="save even runs that do not belong together")
+    save.add_argument(
+        "--force", action="store_true", help="save even runs that do not belong together or were broken off"
+    )
     show = _action(actions, "show", "show what is in a baseline: its machine, and one line a run")
     show.add_argument("name", metavar="NAME")
     show.add_argument("--json", action="store_true", help="print the whole file")
@@ -61,6 +63,7 @@ def _save(arguments: argparse.Namespace) -> int:
     given = [runs.read(newest.check(path)) for path in arguments.runs]
     folder, name = arguments.baseline_dir, arguments.name
     there = _there(folder, name) if arguments.add else ()
+    _must_be_whole(given, force=arguments.force)
     reasons = list(dict.fromkeys(compare.one_machine([*there, *given])))
     if reasons and not arguments.force:
         raise StoreError(f"these runs do not belong together: {'; '.join(reasons)}: save them apart, or add --force")
@@ -71,6 +74,16 @@ def _save(arguments: argparse.Namespace) -> int:
         print(f"{twins} run{'s' if twins > 1 else ''} given twice, kept once", file=sys.stderr)
     print(f"{baselines.path_of(folder, name)}: {_runs(saved.runs)}")
     return 0
+
+
+def _must_be_whole(given: Sequence[Run], *, force: bool) -> None:
+    """Raises StoreError for a run that measured nothing, and unless forced for one that was broken off."""
+    for run in given:
+        why = baselines.unfit(run)
+        empty = not any(result.samples_s for result in run.results)
+        if why is not None and (empty or not force):
+            also = "" if empty else ", or add --force"
+            raise StoreError(f"the run of {run.started or 'an unknown time'} {why}: save a whole one{also}")
 
 
 def _there(folder: Path, name: str) -> Sequence[Run]:

@@ -21,6 +21,7 @@ from suite.report import compare_words, style
 from suite.store import baselines, compare, runs
 
 FORMATS = ("text", "md", "json")
+NOTHING_COMPARED = 5  # as pytest's status for nothing collected, and ours for nothing measured
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the comparison. Exit status 1 where something is worse. Raises StoreError."""
+    """Prints the comparison. Exit status 1 where something is worse, 5 where nothing could be compared. Raises
+    StoreError."""
     folder = arguments.baseline_dir
     comparison = compare.compare(
         sides(folder, [arguments.before]),
@@ -47,7 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
         force=arguments.force,
     )
     _print(_formatted(arguments.format, comparison))
-    return 1 if comparison.call == "worse" else 0
+    if comparison.call == "worse":
+        return 1
+    return 0 if comparison.changes else NOTHING_COMPARED
 
 
 def sides(folder: Path, given: Sequence[str]) -> tuple[Run, ...]:

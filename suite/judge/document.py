@@ -33,7 +33,7 @@ Words in braces are filled in from the case.
 | 1 | at least one FAIL, an error in a benchmark, or a regression against a baseline |
 | 2 | interrupted: Ctrl-C, SIGTERM or SIGHUP (the terminal was closed); the run is kept and called incomplete |
 | 4 | usage: an option, a manifest or a threshold that cannot be, said in one sentence before anything is measured |
-| 5 | nothing could be measured here |
+| 5 | nothing could be measured here, or with `--baseline` nothing could be compared |
 
 `--junitxml FILE` carries `verdict`, `cause`, `measured`, `limit` and `advice` of every case as properties; a FAIL's
 message has the whole sentence. pytest's own lists leave verdicts out, since one link can make a hundred of them: `-rf`

@@ -31,13 +31,14 @@ def add(parser: pytest.Parser) -> None:
 @dataclass
 class Baselines:
     """What this run has to do with baselines. against: the one to judge by. save: the name to add this run to; there:
-    the one of that name as it is, where there is one."""
+    the one of that name as it is, where there is one. nothing_compared: no case of the run is in the baseline."""
 
     folder: Path
     against: Against | None = None
     save: str | None = None
     there: Against | None = None
     force: bool = False
+    nothing_compared: bool = False
 
     def check(self, machine: Machine, settings: Settings, simulated: bool) -> None:
         """Raises pytest.UsageError where a baseline says nothing about this run: told before anything is measured."""
@@ -62,6 +63,7 @@ class Baselines:
             found = self.against.compare(run)
         except SuiteError as error:  # the cases are judged all the same
             return [f"baseline {name}: {error}."]
+        self.nothing_compared = not found.changes
         facts = [str(difference) for difference in found.machine]
         more = [f"{len(facts) - _FACTS} more: lanecheck compare {name} RUN"] if len(facts) > _FACTS else []
         changed = [f"Changed since the baseline {name}: {'; '.join([*facts[:_FACTS], *more])}."] if facts else []

@@ -37,11 +37,13 @@ def complete(session: Session, exitstatus: int) -> bool:
 
 def exit_status(state: State, exitstatus: int, collected: int) -> int:
     """pytest's own, but 1 for a regression against a baseline or where the machine itself is wrong, and 5 (nothing
-    collected) where there were only benchmarks and none of them could be measured."""
+    collected) where there were only benchmarks and none of them could be measured, or compared with the baseline."""
     if exitstatus != pytest.ExitCode.OK:
         return exitstatus
     if state.regressed or alone.failing(state):
         return int(pytest.ExitCode.TESTS_FAILED)
+    if state.baselines.nothing_compared:
+        return int(pytest.ExitCode.NO_TESTS_COLLECTED)
     only_ours = state.planned == collected
     planned = state.write_plan is not None and state.write_plan.exists()
     if state.session is None or not only_ours or planned or any(r.samples_s for r in state.session.results):

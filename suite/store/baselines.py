@@ -47,6 +47,13 @@ def save(folder: Path, name: str, runs: Sequence[Run], mode: Mode = "new") -> Ba
     return baseline
 
 
+def unfit(run: Run) -> str | None:
+    """Why a run is no baseline, as the end of a sentence about it; None where it can be one."""
+    if not any(result.samples_s for result in run.results):
+        return "measured nothing"
+    return None if run.complete else f"was broken off: {len(run.results)} of {run.planned} cases ended"
+
+
 def load(folder: Path, name: str) -> Baseline:
     """A baseline by name. Raises StoreError with the names that there are."""
     path = path_of(folder, name)

@@ -55,6 +55,23 @@ def test_a_gpu_that_is_gone_is_exit_status_1(here: Path) -> None:
     assert main(["compare", "two", one]) == 0
 
 
+def test_nothing_to_compare_is_no_success(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = _write(here, "one", run(copy(26.0, "a"))), _write(here, "two", run(copy(26.0, "b"), start=1))
+    assert main(["compare", one, two]) == 5
+    assert "Nothing could be compared" in capsys.readouterr().out
+
+
+def test_a_run_that_was_broken_off_is_no_baseline_unless_forced(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    half = _write(here, "half", run(copy(26.0), complete=False, planned=46))
+    assert main(["baseline", "save", "slot1", half]) == 4
+    told = capsys.readouterr().err
+    assert "was broken off: 1 of 46 cases ended: save a whole one, or add --force" in told
+    assert main(["baseline", "save", "slot1", half, "--force"]) == 0
+    empty = _write(here, "empty", run(start=1, complete=False, planned=46))
+    assert main(["baseline", "save", "slot2", empty, "--force"]) == 4
+    assert "measured nothing: save a whole one\n" in capsys.readouterr().err
+
+
 def test_json_holds_everything(pair: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     main(["compare", *pair, "--json"])
     found = json.loads(capsys.readouterr().out)

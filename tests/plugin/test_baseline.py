@@ -11,7 +11,7 @@ from suite.records.machine import Cpu
 from suite.records.run import Verdict
 from suite.records.scenario import Scenario
 from suite.store import baselines
-from tests.plugin.conftest import MACHINE, MEMORY, Bench, Engine, samples
+from tests.plugin.conftest import COPY, MACHINE, MEMORY, Bench, Engine, samples
 
 pytest_plugins = "pytester"
 
@@ -156,3 +156,10 @@ def test_a_gpu_that_the_baseline_has_and_the_machine_lacks_fails_the_run(bench: 
     result.stdout.fnmatch_lines(["This machine is not right: GPU1 (Example GPU, 0000:b1:00.0) is gone*"])
     result.stdout.fnmatch_lines(["baseline whole: GPU1 (Example GPU, 0000:b1:00.0) is gone. *"])
     assert bench.report.gone == ("GPU1 (Example GPU, 0000:b1:00.0)",)
+
+
+def test_a_baseline_without_any_case_of_the_run_is_no_success(memory: Bench) -> None:
+    memory.write(host_copy=COPY)
+    result = memory.run("--baseline=before", "-k", "host_copy")
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(["baseline before: Nothing could be compared: no case has numbers on both sides."])
