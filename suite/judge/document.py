@@ -49,7 +49,9 @@ it:
 
 A GPU is named by its PCI address or by its physical slot (`/sys/bus/pci/slots`); what is left out is not checked. Speed
 and width are those of its own link under load: less is a FAIL, as much is a PASS even where both ends could do more. A
-floor is the least bandwidth of a case in bytes per second; `*` stands for anything. The run keeps the manifest.
+floor is the least bandwidth of a case in bytes per second; `*` stands for anything. One that fits no case of this
+machine, in quick or in full, is a usage error; one that only this run left out is named at its end. The run keeps the
+manifest.
 
 Every threshold at the end of this page can be set in `pyproject.toml` (or as lines in `pytest.ini`):
 

@@ -77,6 +77,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if known.broken is not None:
         raise known.broken
     if any(collect.is_case(item) for item in items):
+        collect.check_floors(config, items, known)
         collect.arrange(items, known.machine())
     for item in filter(collect.is_case, items):
         collect.mark(item, known.clock)

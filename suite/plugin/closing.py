@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import pytest
 
 from suite.errors import SuiteError
-from suite.plugin import alone, compare, versions
+from suite.plugin import alone, compare, floors, versions
 from suite.plugin.state import State
 
 if TYPE_CHECKING:
@@ -87,8 +86,10 @@ def notes(config: pytest.Config, state: State) -> list[str]:
 def _unmet(state: State) -> list[str]:
     """Floors that were compared with nothing: a misspelt one must not look as if it were kept."""
     cases = [result.case for result in state.session.results] if state.session else []
-    idle = [name for name in state.expected.floors if not any(fnmatchcase(case, name) for case in cases)]
-    return [f"the manifest's floor of {name} fits no case of this run" for name in idle]
+    return [
+        f"the manifest's floor of {name} fits no case of this run"
+        for name in floors.unmet(state.expected.floors, cases)
+    ]
 
 
 def _left_out(state: State) -> list[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from suite.plan import axes, order
+from suite.plugin import floors
 from suite.plugin.replay import Clock
 from suite.plugin.state import State
 from suite.records.machine import Machine
@@ -38,12 +40,33 @@ def parametrize(metafunc: pytest.Metafunc, state: State) -> None:
     if not wanted:
         return
     found = _values(wanted, state)
+    if state.expected.floors:
+        state.functions.append(_whole(metafunc, wanted, state, known=isinstance(found, list) and not marked))
     if isinstance(found, str):
         nothing = pytest.param(*[None] * len(wanted), id=UNAVAILABLE, marks=pytest.mark.unavailable(found))
         metafunc.parametrize(wanted, [nothing])
         return
     for name, values in zip(wanted, found, strict=True):
         metafunc.parametrize(name, [value for value, _ in values], ids=[text for _, text in values])
+
+
+def _whole(metafunc: pytest.Metafunc, wanted: Sequence[str], state: State, *, known: bool) -> floors.Function:
+    """A benchmark as a full run without any restriction has it."""
+    asked = replace(state.settings, effort="full", sizes=None, gpus=None, nodes=None, world_sizes=None)
+    found = [axes.values(name, state.machine(), asked) for name in wanted] if known else []
+    ids = tuple(tuple(text for _, text in values) for values in found if not isinstance(values, str))
+    name = function_name(metafunc.module.__name__, metafunc.function.__name__)
+    return floors.Function(name, ids if known else None)
+
+
+def check_floors(config: pytest.Config, items: Sequence[pytest.Item], state: State) -> None:
+    """Raises pytest.UsageError for a floor that no run on this machine would look at. Not where a GPU is missing: its
+    cases are missing with it, and that is said as what it is."""
+    if not state.expected.floors or not floors.is_whole(config) or state.lacks_gpu():
+        return
+    sentence = floors.misspelt(state.expected.floors, [case_of(i) for i in items if is_case(i)], state.functions)
+    if sentence is not None:
+        raise pytest.UsageError(f"--expect {config.getoption('expect')}: {sentence}")
 
 
 def why_unavailable(item: pytest.Item) -> str | None:
@@ -164,8 +187,12 @@ def _crossings(params: dict[str, Any], machine: Machine) -> int:
 
 def _function(item: pytest.Item) -> str:
     module = getattr(item, "module", None)
-    file = module.__name__.rpartition(".")[2] if module else item.path.stem
-    return f"{file.removeprefix('test_')}/{_name(item).removeprefix('test_')}"
+    return function_name(module.__name__ if module else item.path.stem, _name(item))
+
+
+def function_name(module: str, function: str) -> str:
+    """How the cases of a benchmark begin: 'host_copy/host_to_device'."""
+    return f"{module.rpartition('.')[2].removeprefix('test_')}/{function.removeprefix('test_')}"
 
 
 def _name(item: pytest.Item) -> str:

@@ -12,6 +12,7 @@ from suite.errors import SuiteError
 from suite.plan.peers import Representatives
 from suite.plugin import baseline, options
 from suite.plugin.baseline import Baselines
+from suite.plugin.floors import Function
 from suite.plugin.lists import Lists
 from suite.plugin.replay import Clock
 from suite.plugin.signals import Signals
@@ -32,7 +33,8 @@ EXIT_FAILED = int(pytest.ExitCode.TESTS_FAILED)
 class State:
     """planned: cases that this run will measure. notes: sentences to show at the end. regressed: pytest-benchmark's
     comparison found a regression. broken: why the machine cannot be measured as asked, met while collecting. shown:
-    groups whose tables were written while it ran. write_plan, results: the files of collectives on several hosts."""
+    groups whose tables were written while it ran. functions: all benchmarks, where floors ask for them. write_plan,
+    results: the files of collectives on several hosts."""
 
     settings: Settings
     base: Path
@@ -52,6 +54,7 @@ class State:
     regressed: bool = False
     broken: pytest.UsageError | None = None
     shown: set[str] = field(default_factory=set)
+    functions: list[Function] = field(default_factory=list)
     lists: Lists | None = None
     _machine: Machine | None = None
     _representatives: Representatives | None = None
@@ -77,6 +80,13 @@ class State:
             self.baselines.check(machine, self.settings, self.simulated)
             self._machine = machine
         return self._machine
+
+    def lacks_gpu(self) -> bool:
+        """A GPU that the manifest or the baseline names is not on this machine."""
+        from suite.judge import machine as judge
+
+        gone = self.baselines.against.gone(self.machine()) if self.baselines.against is not None else ()
+        return any(f.status == "FAIL" for f in judge.of_machine(self.machine(), expected=self.expected, gone=gone))
 
     def representatives(self) -> Representatives:
         """Which pair of GPUs stands for which, by what was measured so far."""

@@ -15,7 +15,7 @@ from suite.judge.findings import findings
 from suite.judge.rules import judge
 from suite.records.run import Verdict
 from suite.report import junit
-from tests.plugin.conftest import MEMORY, ROOT, Bench
+from tests.plugin.conftest import COPY, MEMORY, NO_GPU, ROOT, Bench
 
 pytest_plugins = "pytester"
 
@@ -48,10 +48,45 @@ def test_a_floor_of_the_manifest_fails_a_case_and_is_kept_with_the_run(memory: B
     assert memory.report.expected.floors == {CASE: 1e15}
 
 
-def test_a_floor_that_fits_no_case_is_told(memory: Bench) -> None:
+@pytest.mark.parametrize("name", ["host_memory/copy/nod0", "nothing/like/this", "host_memory/*/node7"])
+def test_a_floor_that_fits_no_case_of_the_machine_is_a_usage_error(memory: Bench, name: str) -> None:
+    result = memory.run(manifest(memory, floors={CASE: 1.0, name: 1.0}), "-k", "node0")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert (
+        f"--expect machine.json: the manifest's floor of {name} fits no case of this machine: " in result.stderr.str()
+    )
+    assert not memory.folders
+
+
+def test_a_misspelt_floor_is_told_with_the_case_that_is_nearest(memory: Bench) -> None:
     result = memory.run(manifest(memory, floors={"host_memory/copy/nod0": 1.0}))
+    assert "did you mean host_memory/copy/node0?" in result.stderr.str()
+
+
+@pytest.mark.parametrize(
+    "options", [("-k", "node1"), ("--nodes=1",), ("benchmarks/test_host_copy.py",), ("benchmarks/", "--gpus=1")]
+)
+def test_a_floor_that_only_this_run_leaves_out_is_told_at_its_end(memory: Bench, options: tuple[str, ...]) -> None:
+    memory.write(host_copy=COPY)
+    full = "host_copy/host_to_device/gpu0/node0/1GiB"
+    asked = manifest(memory, floors={CASE: 1.0, full: 1.0})
+    folder = () if options[0].endswith(".py") else ("benchmarks/",)
+    result = memory.pytester.runpytest_inprocess("-p", "suite.plugin", *folder, asked, *options)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["the manifest's floor of host_memory/copy/nod0 fits no case of this run"])
+    result.stdout.fnmatch_lines([f"the manifest's floor of {full} fits no case of this run"])
+
+
+def test_a_floor_of_a_gpu_that_is_missing_does_not_hide_that_it_is(memory: Bench) -> None:
+    floors = {"host_copy/host_to_device/gpu2/node0/256MiB": 1.0}
+    result = memory.run(manifest(memory, floors=floors, gpus={"0000:ff:00.0": {}}))
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["This machine is not right: 0000:ff:00.0: no GPU is there*"])
+
+
+def test_a_floor_of_what_cannot_be_measured_here_is_no_mistake(memory: Bench) -> None:
+    memory.write(host_copy=COPY)
+    memory.machine = NO_GPU
+    assert memory.run(manifest(memory, floors={"host_copy/*/gpu0/*": 1.0})).ret == 0
 
 
 def test_a_gpu_elsewhere_than_expected_is_a_finding_of_the_summary(memory: Bench) -> None:
