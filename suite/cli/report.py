@@ -15,7 +15,7 @@ from suite.records.run import Finding, Run
 from suite.report import banner, flat, junit, markdown, prometheus, style, text
 from suite.store import runs
 
-_DATA = {"csv": flat.render, "prometheus": prometheus.render}
+_DATA = {"prometheus": prometheus.render, "junit": junit.render}
 FORMATS = ("text", "md", "html", "json", "csv", "prometheus", "junit")
 
 
@@ -89,10 +89,10 @@ def _formatted(name: str, found: Run, findings: Sequence[Finding], headline: str
         return _html(found, findings, headline)
     if name == "json":
         return runs.encode(found).decode()
-    if name == "junit":
-        return junit.render(found, findings)
+    if name == "csv":
+        return flat.render(found)
     if name in _DATA:
-        return _DATA[name](found)
+        return _DATA[name](found, findings)
     colour = style.wants_colour(sys.stdout.isatty(), os.environ)
     width = min(text.WIDTH, shutil.get_terminal_size((text.WIDTH, 24)).columns)
     return text.summary(found, findings, headline, width=width, colour=colour)

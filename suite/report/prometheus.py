@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from suite.records.machine import LinkState
-from suite.records.run import STATUSES, Result, Run
+from suite.records.run import STATUSES, Finding, Result, Run
 from suite.report import style
 from suite.report.tables import words
 
@@ -15,12 +15,13 @@ Labels = dict[str, str]
 Sample = tuple[Labels, float]
 
 
-def render(run: Run) -> str:
+def render(run: Run, findings: Sequence[Finding] = ()) -> str:
     """All gauges, one series a case (its last result). Every series of a simulated run carries simulated="true":
-    it never mixes with measured ones."""
+    it never mixes with measured ones. findings: those of the machine, which no case carries, are series too."""
     run = replace(run, results=tuple({result.case: result for result in run.results}.values()))
     lines: list[str] = []
-    for name, help_text, samples in _families(run):
+    alone = [finding for finding in findings if not finding.cases]
+    for name, help_text, samples in (*_families(run), *_of_machine(alone)):
         made = [_line(name, labels | _mark(run), value) for labels, value in samples]
         if made:
             lines += [f"# HELP {name} {help_text}", f"# TYPE {name} gauge", *made]
@@ -41,6 +42,12 @@ def _families(run: Run) -> Iterator[tuple[str, str, Iterable[Sample]]]:
     yield "lanecheck_link_speed_transfers_per_second", "Link speed of one lane.", _links(run, "speed_gts", 1e9)
     yield "lanecheck_link_lanes", "Link width.", _links(run, "width", 1)
     yield "lanecheck_link_errors", "Errors counted while the link was watched, at both ends of every hop.", _errors(run)
+
+
+def _of_machine(alone: Sequence[Finding]) -> Iterator[tuple[str, str, Iterable[Sample]]]:
+    labels = [{"status": f.status, "cause": f.cause, "subject": f.subject} for f in alone]
+    samples = [(label, 1.0) for place, label in enumerate(labels) if label not in labels[:place]]
+    yield "lanecheck_machine_finding", "1, with what is said of the machine as a whole as labels.", samples
 
 
 _VALUES = (

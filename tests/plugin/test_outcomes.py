@@ -99,6 +99,15 @@ def test_a_whole_run_is_complete_and_its_engine_closed(memory: Bench) -> None:
     assert memory.engine.closed
 
 
+def test_ctrl_c_before_the_first_case_ends_is_the_reason_that_nothing_was_measured(memory: Bench) -> None:
+    memory.machine = NO_GPU
+    memory.answers[CASE] = memory.answers[OTHER] = KeyboardInterrupt()
+    result = memory.run()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert "Nothing was measured before the run was broken off." in " ".join(result.stdout.str().split())
+    assert "Nothing was measured: " not in result.stdout.str()
+
+
 def test_ctrl_c_leaves_an_incomplete_run_and_pytests_status(memory: Bench) -> None:
     memory.answers[OTHER] = KeyboardInterrupt()
     result = memory.run("--benchmark-json=out.json", "-W", "error")

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from suite.records.run import Run
+from suite.records.run import Finding, Run
 from suite.report import flat, junit, prometheus
 from tests.report import samples
 
@@ -107,3 +107,20 @@ def test_junit_tests_stand_in_their_group_whatever_their_names() -> None:
     root = ElementTree.fromstring(junit.render(samples.hostile()))
     assert [s.attrib["name"] for s in root] == ["host_copy", "peer_copy"]
     assert "\x1b" not in junit.render(samples.hostile())
+
+
+def test_what_is_said_of_the_machine_as_a_whole_is_a_suite_of_its_own_and_a_series() -> None:
+    absent = Finding(
+        "FAIL", "numa_not_as_expected", "0000:ff:00.0", "0000:ff:00.0: no GPU is there.", "Check the slot."
+    )
+    small = Finding("WARN", "small_bar1", "GPU0", "GPU0: BAR1 maps 256 MiB.")
+    of_case = Finding("FAIL", "slow_path", "GPU0", "slow", cases=("a",))
+    root = ElementTree.fromstring(junit.render(samples.sound(), [absent, small, of_case]))
+    suite = root.find("testsuite[@name='machine']")
+    assert suite is not None
+    assert (suite.attrib["tests"], suite.attrib["failures"], root.attrib["failures"]) == ("2", "1", "1")
+    text = prometheus.render(samples.sound(), [absent, absent, small, of_case])
+    lines = [line for line in text.splitlines() if line.startswith("lanecheck_machine_finding{")]
+    assert len(lines) == 2
+    assert all(SERIES.fullmatch(line) for line in lines)
+    assert 'status="FAIL",cause="numa_not_as_expected",subject="0000:ff:00.0"' in lines[0]
