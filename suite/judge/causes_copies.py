@@ -27,7 +27,7 @@ COPIES: tuple[Cause, ...] = (
         "INDETERMINATE",
         "what the path could carry is not known",
         "{measured} measured; what this path could carry is not known{why}{like}.",
-        "Run as root and outside the virtual machine where possible, or compare with an equal machine's baseline.",
+        "{hidden}Compare with the baseline of an equal machine.",
         "A link state, or a baseline.",
     ),
     Cause(
@@ -79,11 +79,34 @@ COPIES: tuple[Cause, ...] = (
         "The near node's rate with numactl.",
     ),
     Cause(
+        "numa_far",
+        "PASS",
+        "copies from a far node lose no more than distance costs on healthy machines",
+        "{who}: {measured} with memory on node {node}, {near} on node {near_node}: {fraction} of it, usual for memory "
+        "behind another socket or die.",
+        "Nothing is wrong. Pin processes and their memory to the GPU's node where this matters.",
+    ),
+    Cause(
+        "as_its_copies",
+        "WARN",
+        "staging or a copy between GPUs is as slow as a plain copy on its way, which has a verdict of its own",
+        "{who}: {measured}, as {part} reaches {rate}: the cause is said there.",
+        "See to that copy first, then measure again.",
+        "Both rates rise together.",
+    ),
+    Cause(
+        "as_its_far_copies",
+        "PASS",
+        "staging or a copy between GPUs is as fast as the plain copies on its way with memory on a far node",
+        "{who}: {measured}, as {part} reaches {rate}.",
+    ),
+    Cause(
         "numa_node_suspect",
         "WARN",
         "a node that should be far is much faster than the one that the system calls near",
         "{who}: node {node} gives {measured}, but node {near_node}, where the system says the GPU is, only {near}.",
-        "Place memory on node {node}; ask the vendor for a BIOS that reports the right proximity (_PXM) of the slot.",
+        "Link and slot carry it, so they are fine. Place memory on node {node}; ask the vendor for a BIOS that reports "
+        "the right proximity (_PXM) of the slot.",
         "`/sys/bus/pci/devices/…/numa_node` against the board's block diagram.",
     ),
     Cause(
@@ -193,6 +216,15 @@ COPIES: tuple[Cause, ...] = (
         "{who} together {measured}: all that {path} carries; each alone got {alone} in sum.",
         "Nothing is wrong. Spread the load over GPUs below different switches or sockets.",
         "GPUs below different root ports run at full rate together.",
+    ),
+    Cause(
+        "as_the_slowest",
+        "WARN",
+        "all GPUs at once, each moving the same bytes, take as long as the slowest one, which is not in order alone",
+        "{who} together {measured} of {limit}: {count} times the {rate} that {slowest} reaches alone, as all move the "
+        "same bytes and the last one ends the time.",
+        "See to {slowest} first: the cause is said where it copies alone.",
+        "The total rises with the rate of {slowest}.",
     ),
     Cause(
         "root_complex_limited",

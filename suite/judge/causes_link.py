@@ -130,6 +130,14 @@ LINK: tuple[Cause, ...] = (
         "`lspci -vv`: LnkCap of the port.",
     ),
     Cause(
+        "slot_uneven",
+        "WARN",
+        "the GPU's slot supports less than the GPU, and an equal GPU of this machine has a wider path",
+        "{who} gets {cost}: its slot ({hop}) supports only {load}, {sibling}'s path has {wider}.",
+        "Move the card to a slot that hangs off the processor at full width; chipset and M.2 slots are often x4.",
+        "The board's manual: which slot has which lanes; the same card in the other slot.",
+    ),
+    Cause(
         "upstream_hop_narrower",
         "PASS",
         "a hop further up supports less than the GPU's own link, on all equal GPUs alike",

@@ -42,9 +42,8 @@ FAILURES: tuple[Cause, ...] = (
         "FAIL",
         "the bytes that arrived are not those that were sent",
         "{who}: wrong data: {wrong}. The bandwidth of wrong bytes is not shown.",
-        "Do not use this path: set NCCL_P2P_DISABLE=1 for peer traffic, switch ACS redirect and the IOMMU's "
-        "translation off "
-        "(`iommu=pt`), update driver and BIOS, run `dmesg | grep -iE 'xid|aer|iommu'`.",
+        "Do not use this path{p2p_off}: switch ACS redirect and the IOMMU's translation off (`iommu=pt`), update "
+        "driver and BIOS, run `dmesg | grep -iE 'xid|aer|iommu'`.",
         "The same case right with P2P off, or with `iommu=pt`.",
     ),
     Cause(
@@ -52,8 +51,7 @@ FAILURES: tuple[Cause, ...] = (
         "FAIL",
         "there was no answer within the deadline",
         "{who}: no answer: {message}",
-        "Boot with `iommu=pt` (or VT-d/AMD-Vi off), switch ACS off on the switch ports, then try "
-        "NCCL_P2P_DISABLE=1; in a container "
+        "Boot with `iommu=pt` (or VT-d/AMD-Vi off), switch ACS off on the switch ports{then_p2p_off}; in a container "
         "give it `--shm-size=1g --ipc=host`; look for Xid lines in `dmesg`.",
         "The case ends with NCCL_P2P_DISABLE=1 (IOMMU or ACS) or with a larger /dev/shm (container).",
     ),

@@ -10,13 +10,18 @@ from suite.judge import levels, links
 from suite.judge.view import View, say
 from suite.records.case import LATENCIES
 from suite.records.machine import Gpu
-from suite.records.path import path_to_root
 from suite.records.run import Result, Verdict
 from suite.units import format_bandwidth, format_bytes, format_percent, format_seconds
 
 # A host memory copy reads and writes DRAM: at least two bytes of traffic a byte, where a GPU copy needs one.
 _DRAM_BYTES = 2.0
 _ALLOCATING = 3.0  # where stores read the line first
+# For a GPU that NVLink-C2C joins to a processor: no slot, no PCIe settings.
+_COHERENT = (
+    "Pin the process and its memory to node {near_node}, that of the GPU's own processor (`numactl "
+    "--cpunodebind={near_node} --membind={near_node}`); then look at the link between the processors: at its state in "
+    "the logs of firmware and management controller, and for newer firmware."
+)
 _OTHER = {"host_to_device": "device_to_host", "device_to_host": "host_to_device"}
 
 
@@ -83,8 +88,16 @@ def far_node(view: View) -> Verdict | None:
     fraction = result.bandwidth / reference.bandwidth
     if fraction < t.far_warn:
         return _far(view, reference, "numa_far_slow" if fraction < t.far_fail else "numa_far_weak", fraction)
+    if gpu.numa_node is not None and levels.level(view) in ("low", "bad") and _in_order(view, reference):
+        return _far(view, reference, "numa_far", fraction)
     suspect = gpu.numa_node is not None and fraction > 1 / t.far_warn and reference.gpus == result.gpus
     return _far(view, reference, "numa_node_suspect", fraction) if suspect else None
+
+
+def _in_order(view: View, near: Result) -> bool:
+    """The near copy passed, and would with this case's ceiling too."""
+    limits = view.result.limits
+    return _passed(near) and limits is not None and (near.bandwidth or 0.0) >= levels.floor(view, limits.now or 0.0)
 
 
 def _near_reference(view: View, gpu: Gpu) -> Result | None:
@@ -120,7 +133,14 @@ def _near_of_equals(view: View, gpu: Gpu) -> list[Result]:
         return []
     equal = {g.index for g in view.equal_gpus(gpu)}
     found = view.alike("gpus", "memory_node")
-    return [r for r in found if r.bandwidth and r.gpus[0] in equal and _near(view, r) and _passed(r)]
+    near = [r for r in found if r.bandwidth and r.gpus[0] in equal and _near(view, r) and _passed(r)]
+    return [r for r in near if _same_ceiling(view.result, r, view.thresholds.link_bound)]
+
+
+def _same_ceiling(one: Result, other: Result, least: float) -> bool:
+    """A GPU whose path carries more says nothing of distance. Without a ceiling of one of them the model must do."""
+    rates = [r.limits.now for r in (one, other) if r.limits is not None and r.limits.now]
+    return len(rates) < 2 or min(rates) >= least * max(rates)
 
 
 def _passed(result: Result) -> bool:
@@ -137,7 +157,9 @@ def _far(view: View, near: Result, cause: str, fraction: float) -> Verdict:
         "near_node": near.memory_node,
         "fraction": format_percent(fraction),
     }
-    return say(cause, *levels.spread_note(view), _memory_note(view), binding=binding, **said)
+    verdict = say(cause, *levels.spread_note(view), _memory_note(view), binding=binding, **said)
+    coherent = view.gpu is not None and view.gpu.c2c and verdict.status != "PASS"
+    return replace(verdict, advice=_COHERENT.format_map(said)) if coherent else verdict
 
 
 def _memory_note(view: View) -> str:
@@ -190,10 +212,17 @@ def host_memory(view: View) -> Verdict | None:
     if memory is None or view.result.bandwidth is None or levels.level(view) not in ("low", "bad"):
         return None
     least = _DRAM_BYTES * memory * view.thresholds.memory_sibling_warn
-    if not least <= view.result.bandwidth <= _ALLOCATING * memory:
+    if not least <= view.result.bandwidth <= _ALLOCATING * memory or _bore_more(view):
         return None
     said = levels.words(view) | {"node": view.result.memory_node, "memory": format_bandwidth(memory)}
     return say("host_limited", **said)
+
+
+def _bore_more(view: View) -> bool:
+    """The same node's memory carried clearly more for another GPU, or on its link: it is not the limit."""
+    node, rate = view.result.memory_node, view.result.bandwidth or 0.0
+    on_node = (r for r in view.so_far if r.gpus and r.memory_node == node and r.verified is not False)
+    return any(rate < view.thresholds.memory_bore * (r.bandwidth or 0.0) for r in on_node)
 
 
 def _host_memory(view: View) -> float | None:
@@ -234,61 +263,6 @@ def below_equal_gpu(view: View) -> Verdict | None:
     return say(
         "below_equal_gpu", *levels.spread_note(view), who=view.who, measured=view.measured, percent=percent, **said
     )
-
-
-def shared_uplink(view: View) -> Verdict | None:
-    """Several GPUs at once that get all of a shared link, less than each alone."""
-    result = view.result
-    if not result.operation.startswith("all_gpus") or result.bandwidth is None or not _share_a_hop(view):
-        return None
-    single = result.operation.removeprefix("all_gpus_")
-    alone: dict[tuple[int, ...], float] = {}
-    for r in view.so_far:
-        same = (r.operation, r.bytes, r.engine, r.memory) == (single, result.bytes, result.engine, result.memory)
-        if same and len(r.gpus) == 1 and r.gpus[0] in result.gpus:
-            alone[r.gpus] = max(r.bandwidth or 0.0, alone.get(r.gpus, 0.0))
-    total = sum(alone.values())
-    if len(alone) < len(result.gpus) or result.bandwidth >= view.thresholds.sibling_fraction * total:
-        return None
-    said = levels.words(view) | {"alone": format_bandwidth(total)}
-    return say("shared_uplink", binding=result.limits.binding if result.limits else None, **said)
-
-
-def root_complex(view: View) -> Verdict | None:
-    """Several GPUs at once that share no link, are slow together, and were in order one at a time."""
-    result = view.result
-    together = result.operation.startswith("all_gpus") and levels.level(view) in ("low", "bad")
-    if not together or result.bandwidth is None or _share_a_hop(view):
-        return None
-    total = _alone(view)
-    if total is None or result.bandwidth >= view.thresholds.together * total:
-        return None
-    said = levels.words(view) | {"alone": format_bandwidth(total)}
-    return say("root_complex_limited", *levels.spread_note(view), **said)
-
-
-def _alone(view: View) -> float | None:
-    """What each GPU of the case reached alone, in sum, bytes/s: the best that passed. None where one is missing."""
-    single = view.result.operation.removeprefix("all_gpus_")
-    alike = [
-        r for r in view.so_far if (r.operation, r.bytes, r.engine) == (single, view.result.bytes, view.result.engine)
-    ]
-    best = {
-        gpu: max((r.bandwidth or 0.0 for r in alike if r.gpus == (gpu,) and _passed(r)), default=0.0)
-        for gpu in view.result.gpus
-    }
-    return sum(best.values()) if all(best.values()) else None
-
-
-def _share_a_hop(view: View) -> bool:
-    """Two of the case's GPUs have a link above them in common."""
-    hops = [
-        hop.lower
-        for index in view.result.gpus
-        if (gpu := view.machine.gpu(index)) is not None and gpu.address is not None
-        for hop in path_to_root(view.machine, gpu.address).hops
-    ]
-    return len(hops) > len(set(hops))
 
 
 def _near(view: View, result: Result) -> bool | None:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from suite.judge.view import View, say
-from suite.records.run import Verdict
+from suite.records.case import COLLECTIVES
+from suite.records.run import Result, Verdict
 from suite.units import format_bytes
 
 # What the engine says of one rank that did not answer or that ended: 'rank 3 is running'.
@@ -28,9 +29,16 @@ def failed(view: View) -> Verdict | None:
         return None
     said = tuple(f"{_ranks(ranks)} last said: {text}" for text, ranks in _alike(error.said) if text)
     cause = "host_hang" if error.kind == "hang" and _on_processors(view) else _CAUSES[error.kind]
-    return say(
-        cause, *said, _shared_memory(view), who=f"{view.who}, {_what(view)}", message=ranks_in_short(error.message)
-    )
+    words = {"who": f"{view.who}, {_what(view)}", "message": ranks_in_short(error.message)}
+    then = "" if without_p2p(view.result) else ", then try NCCL_P2P_DISABLE=1"
+    return say(cause, *said, _shared_memory(view), **words, then_p2p_off=then)
+
+
+def without_p2p(result: Result) -> bool:
+    """No byte goes from one GPU directly to another: to switch P2P off would change nothing."""
+    if result.operation in COLLECTIVES:
+        return result.transport in ("shm", "net") or result.backend == "gloo"
+    return result.p2p is False or not result.operation.startswith("peer_")
 
 
 def _on_processors(view: View) -> bool:
@@ -82,7 +90,9 @@ def wrong_data(view: View) -> Verdict | None:
     """The bytes were compared and are wrong: no bandwidth is worth showing then."""
     if view.result.verified is not False:
         return None
-    return say("wrong_data", who=view.who, wrong=view.result.wrong or "the bytes differ from those sent")
+    instead = "" if without_p2p(view.result) else ", set NCCL_P2P_DISABLE=1 for peer traffic"
+    wrong = view.result.wrong or "the bytes differ from those sent"
+    return say("wrong_data", who=view.who, wrong=wrong, p2p_off=instead)
 
 
 def nothing(view: View) -> Verdict | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from suite.judge import losses, thresholds
+from suite.judge import failures, losses, thresholds
 from suite.judge.machine import of_machine
 from suite.judge.view import gpu_words
 from suite.records.run import STATUSES, Finding, Result, Run, Status, Verdict
@@ -15,7 +15,7 @@ ROOTS = (
     "wrong_data", "hang", "host_hang", "crash", "worker_error", "signal_integrity", "not_as_expected",
     "downtrained_speed",
     "width_fault", "link_below_baseline", "configured_speed", "downtrained_width", "slower_than_card", "retraining",
-    "link_errors", "upstream_hop_uneven",
+    "link_errors", "upstream_hop_uneven", "slot_uneven",
     "nvlink_slow", "p2p_redirected", "p2p_slower_than_staging", "numa_far_slow", "numa_node_suspect",
     "memory_node_slow",
     "host_limited", "one_direction_weak", "outlier",
@@ -28,15 +28,17 @@ _ALONE = (
     "crash",
     "worker_error",
     "numa_far_slow",
-    "numa_node_suspect",
     "memory_node_slow",
 )
+# A far node is the cause of what is made of copies with its memory.
+_BUT = (("numa_far_slow", "as_its_copies"),)
 # What a root cause may explain: causes that only say that something is slow.
 _SYMPTOMS = (
     "slow_path", "below_expected", "collective_below_limit", "latency_out_of_family", "latency_high",
     "one_direction_weak", "outlier",
     "both_ways_collapse", "below_floor", "noisy", "host_limited", "retraining", "link_errors", "transport_unexpected",
-    "p2p_slower_than_staging", "numa_far_weak", "worse_than_baseline",
+    "p2p_slower_than_staging", "numa_far_weak", "worse_than_baseline", "as_its_copies",
+    "as_the_slowest",
 )  # fmt: skip
 _LINK_ROOTS = (
     "signal_integrity",
@@ -177,7 +179,7 @@ def _culprits(one: Result, roots: dict[tuple[str, tuple[int, ...]], list[Result]
 
 
 def _explains(cause: str, gpus: tuple[int, ...], one: Result) -> bool:
-    if cause in _ALONE or _cause(one) not in _SYMPTOMS:
+    if _cause(one) not in _SYMPTOMS or (cause in _ALONE and (cause, _cause(one)) not in _BUT):
         return False
     return bool(set(gpus) & set(one.gpus))
 
@@ -236,7 +238,13 @@ def _finding(group: Sequence[Result], troubles: int) -> Finding:
         sentence = f"{sentence.rstrip('.')}{_also(group)}{_EXPLAINS}{explained}."
     status = _verdict(ordered[0]).status
     cases = tuple(r.case for r in [first, *(r for r in ordered if r is not first)])
-    return Finding(status, verdict.cause, _subject(group), sentence, verdict.advice, cases)
+    return Finding(status, verdict.cause, _subject(group), sentence, _advice(group, verdict), cases)
+
+
+def _advice(group: Sequence[Result], verdict: Verdict) -> str | None:
+    """The spokesman's; but nobody is told to switch P2P off where the same goes wrong without it."""
+    alike = (r for r in group if _cause(r) == verdict.cause and verdict.cause in ("wrong_data", "hang"))
+    return next((_verdict(r).advice for r in alike if failures.without_p2p(r)), verdict.advice)
 
 
 def _range(group: Sequence[Result]) -> str:

@@ -104,13 +104,15 @@ def narrowest_possible(states: Sequence[HopState]) -> HopState | None:
 
 
 def wider_siblings(machine: Machine, gpu: Gpu, hop: HopState, watches: dict[int, LinkWatch]) -> Iterator[Gpu]:
-    """Equal GPUs whose own link was seen wider than this hop's: as found is enough, as idling never widens a link."""
+    """Equal GPUs whose own link is wider than this hop's: under load, or where that was not read yet, as found, as
+    idling never widens a link."""
     for other in machine.gpus:
         if other.index == gpu.index or other.name != gpu.name:
             continue
         function = machine.function(other.address)
         watch = watches.get(other.index)
-        seen = [other.link.width, function.link.width if function else None, watch.load.width if watch else None]
+        found = [other.link.width, function.link.width if function else None]
+        seen = [watch.load.width] if watch and watch.load.width is not None else found
         if any(_below(hop.load.width, width) for width in seen):
             yield other
 

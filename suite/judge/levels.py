@@ -78,10 +78,20 @@ def unknown_limit(view: View) -> Verdict | None:
     if limits is not None and limits.now is not None:
         return None
     why = f" ({limits.why.rstrip('.')})" if limits and limits.why else ""
-    said = {"who": view.who, "measured": view.measured, "why": why, "like": _like(view)}
+    said = {"who": view.who, "measured": view.measured, "why": why, "like": _like(view), "hidden": _hidden(view)}
     if _no_link_case(view):
         return say("link_not_run", *spread_note(view), group=view.result.group, **said)
     return say("limit_unknown", *spread_note(view), **said)
+
+
+def _hidden(view: View) -> str:
+    """What would show the link, as far as it is hidden here; NVLink-C2C has no link state to be read."""
+    environment = view.machine.environment
+    if any((gpu := view.machine.gpu(g)) is not None and gpu.c2c for g in view.result.gpus):
+        return ""
+    ways = [] if environment.root else ["as root"]
+    ways += ["outside the virtual machine"] if environment.virtual_machine else []
+    return f"Run {' and '.join(ways)} where possible. " if ways else ""
 
 
 def _no_link_case(view: View) -> bool:

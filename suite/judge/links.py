@@ -188,6 +188,9 @@ def _own_port(view: View, gpu: Gpu, hop: HopState) -> Verdict | None:
     rate, most = line_rate(hop.possible), line_rate(device)
     if rate is None or most is None or rate >= most:
         return None
+    wider = _sibling_with_wider_path(view, gpu, hop)
+    if wider is not None:
+        return say("slot_uneven", levels.reached(view), binding=hop.name, **_beside(view, hop, wider))
     said = {"who": view.who, "load": hop.load, "hop": hop.name, "device": device}
     return say("platform_limited", levels.reached(view), binding=hop.name, **said)
 
@@ -198,9 +201,15 @@ def _upstream(view: View, gpu: Gpu, own: HopState, hop: HopState) -> Verdict | N
     notes = (f"{own.name} itself supports {own.possible}", levels.reached(view))
     if wider is None:
         return say("upstream_hop_narrower", *notes, binding=hop.name, **said)
+    return say("upstream_hop_uneven", *notes, binding=hop.name, **_beside(view, hop, wider))
+
+
+def _beside(view: View, hop: HopState, wider: tuple[Gpu, LinkState]) -> dict[str, object]:
+    """A GPU's narrower hop beside the wider path of an equal GPU, in words."""
     sibling, state = wider
-    said |= {"sibling": f"GPU{sibling.index}", "wider": state, "cost": _cost(view, sibling, hop.possible, state)}
-    return say("upstream_hop_uneven", *notes, binding=hop.name, **said)
+    cost = _cost(view, sibling, hop.possible, state)
+    said = {"who": view.who, "hop": hop.name, "load": hop.possible, "cost": cost}
+    return said | {"sibling": f"GPU{sibling.index}", "wider": state}
 
 
 def _cost(view: View, sibling: Gpu, mine: LinkState, wider: LinkState) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from suite.judge import collectives, copies, failures, kinds, latencies, levels, links, memory, peers
+from suite.judge import collectives, copies, failures, kinds, latencies, levels, links, memory, parts, peers, together
 from suite.judge.thresholds import DEFAULT, Thresholds
 from suite.judge.view import View
 from suite.records.case import COLLECTIVES, LATENCIES, Operation
@@ -40,14 +40,16 @@ COPY: tuple[Rule, ...] = (
     levels.unknown_limit,
     levels.depends_on_mps,
     levels.doubtful,
+    parts.as_its_copies,
     copies.one_direction,
     copies.host_memory,
     copies.both_ways,
     copies.outlier,
     kinds.staging_chunk,
-    copies.root_complex,
+    together.as_the_slowest,
+    together.root_complex,
     levels.slow,
-    copies.shared_uplink,
+    together.shared_uplink,
 )
 PEER: tuple[Rule, ...] = (
     peers.no_access,
@@ -59,6 +61,7 @@ PEER: tuple[Rule, ...] = (
     peers.slower_than_staging,
     peers.same_gpu,
     levels.unknown_limit,
+    parts.as_its_copies,
     peers.staged_by_driver,
     levels.depends_on_mps,
     levels.doubtful,

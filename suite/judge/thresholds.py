@@ -68,6 +68,18 @@ class Thresholds:
         "a far node that halves the rate is limited by settings or faults, not by distance",
         "gearshifft issue 82: 0.31 and 0.20 with a fault; healthy pairs above 0.68",
     )
+    memory_bore: float = _threshold(
+        0.90,
+        "of what the same node's memory bore for another copy",
+        "a copy below it is not held back by that memory",
+        "chosen by lanecheck: two medians with 3 % noise differ by less",
+    )
+    as_its_parts: float = _threshold(
+        0.85,
+        "of the slowest plain copy on the way",
+        "a copy between GPUs that is as fast as that one, or its inverse, has the same cause and no second one",
+        "chosen by lanecheck: chunks and flags cost up to 15 %",
+    )
     memory_far_warn: float = _threshold(
         0.25,
         "of the near copy of host memory",

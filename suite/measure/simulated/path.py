@@ -54,8 +54,12 @@ def matching(scenario: Scenario, plan: Plan, kind: FaultKind) -> Iterator[Fault]
 
 
 def _on_its_way(fault: Fault, plan: Plan) -> bool:
-    """A fault between two GPUs concerns what goes directly from one to the other."""
-    if fault.gpu is None or fault.peer is None or not plan.operation.startswith("peer_"):
+    """A fault between two GPUs concerns what goes directly from one to the other; not NCCL through shared memory."""
+    if fault.gpu is None or fault.peer is None:
+        return True
+    if plan.operation in COLLECTIVES:
+        return plan.transport not in ("shm", "net")
+    if not plan.operation.startswith("peer_"):
         return True
     return plan.p2p is not False and any({fault.gpu, fault.peer} == set(flow) for flow in flows(plan))
 

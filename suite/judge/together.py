@@ -1,0 +1,105 @@
+"""All GPUs at once: what they share, what is full above them, and whom they wait for."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from suite.judge import levels
+from suite.judge.view import View, say
+from suite.records.path import path_to_root
+from suite.records.run import Result, Verdict
+from suite.units import format_bandwidth
+
+_MOST_NAMED = 4
+
+
+def shared_uplink(view: View) -> Verdict | None:
+    """Several GPUs at once that get all of a shared link, less than each alone."""
+    result = view.result
+    if not result.operation.startswith("all_gpus") or result.bandwidth is None or not _share_a_hop(view):
+        return None
+    alone = _alone(view)
+    total = sum(one.bandwidth or 0.0 for one in alone.values())
+    if len(alone) < len(result.gpus) or result.bandwidth >= view.thresholds.sibling_fraction * total:
+        return None
+    said = levels.words(view) | {"alone": format_bandwidth(total), "path": _shared_words(view)}
+    return say("shared_uplink", binding=result.limits.binding if result.limits else None, **said)
+
+
+def as_the_slowest(view: View) -> Verdict | None:
+    """The total is the slowest GPU's rate times their number, and that GPU is not in order alone."""
+    result = view.result
+    together = result.operation.startswith("all_gpus") and levels.level(view) in ("low", "bad")
+    alone = _alone(view)
+    if not together or result.bandwidth is None or len(alone) < len(result.gpus):
+        return None
+    gpu, slowest = min(alone.items(), key=lambda item: item[1].bandwidth or 0.0)
+    least = len(alone) * (slowest.bandwidth or 0.0)
+    if _passed(slowest) or result.bandwidth < view.thresholds.as_its_parts * least:
+        return None
+    said = levels.words(view) | {"count": len(alone), "slowest": f"GPU{gpu}"}
+    rate = format_bandwidth(slowest.bandwidth)
+    return say("as_the_slowest", *levels.spread_note(view), rate=rate, **said)
+
+
+def root_complex(view: View) -> Verdict | None:
+    """Several GPUs at once that share no link, are slow together, and were in order one at a time."""
+    result = view.result
+    together = result.operation.startswith("all_gpus") and levels.level(view) in ("low", "bad")
+    if not together or result.bandwidth is None or _share_a_hop(view):
+        return None
+    alone = _alone(view)
+    total = sum(one.bandwidth or 0.0 for one in alone.values())
+    in_order = len(alone) == len(result.gpus) and all(map(_passed, alone.values()))
+    if not in_order or result.bandwidth >= view.thresholds.together * total:
+        return None
+    said = levels.words(view) | {"alone": format_bandwidth(total)}
+    return say("root_complex_limited", *levels.spread_note(view), **said)
+
+
+def _alone(view: View) -> dict[int, Result]:
+    """The same copy of each GPU of the case alone, with the same kind of memory: the fastest one. Only those known."""
+    result = view.result
+    single = (result.operation.removeprefix("all_gpus_"), result.bytes, result.engine, result.memory)
+    best: dict[int, Result] = {}
+    for one in view.so_far:
+        if (one.operation, one.bytes, one.engine, one.memory) != single or len(one.gpus) != 1 or not one.bandwidth:
+            continue
+        gpu = one.gpus[0]
+        if gpu in result.gpus and (gpu not in best or one.bandwidth > (best[gpu].bandwidth or 0.0)):
+            best[gpu] = one
+    return best
+
+
+def _shared_words(view: View) -> str:
+    """The links that GPUs of the case share, nearest to the root, by name."""
+    shared = _shared(view)
+    if len(shared) < 2:
+        return view.result.limits.binding or shared[0] if view.result.limits else shared[0]
+    named = ", ".join(shared[:_MOST_NAMED])
+    more = f" and {len(shared) - _MOST_NAMED} more" if len(shared) > _MOST_NAMED else ""
+    return f"the {len(shared)} links that they share ({named}{more})"
+
+
+def _share_a_hop(view: View) -> bool:
+    """Two of the case's GPUs have a link above them in common."""
+    return bool(_shared(view))
+
+
+def _shared(view: View) -> list[str]:
+    """The lower ends of the links that several of the case's GPUs have above them."""
+    count = Counter(_hops(view))
+    return [hop for hop, gpus in count.items() if gpus > 1]
+
+
+def _hops(view: View) -> list[str]:
+    return [
+        hop.lower
+        for index in view.result.gpus
+        if (gpu := view.machine.gpu(index)) is not None and gpu.address is not None
+        for hop in path_to_root(view.machine, gpu.address).hops
+    ]
+
+
+def _passed(result: Result) -> bool:
+    return result.verdict is not None and result.verdict.status == "PASS"
