@@ -40,13 +40,15 @@ class Side:
 @dataclass(frozen=True)
 class Difference:
     """One fact of the machine that differs. before, after: in words; None where that side has no such thing.
-    gpu: the NVML index where the fact is of one GPU. whole: it is the GPU itself, which only one side has."""
+    gpu: the NVML index where the fact is of one GPU. whole: it is the GPU itself, which only one side has.
+    below: of a hop further up, the GPUs whose paths it is on."""
 
     what: str
     before: str | None
     after: str | None
     gpu: int | None = None
     whole: bool = False
+    below: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         if self.whole:

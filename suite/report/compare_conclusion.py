@@ -34,6 +34,11 @@ def links(comparison: Comparison, gpus: Sequence[int]) -> list[Difference]:
     return [d for d in comparison.machine if d.gpu in gpus and d.what.endswith(UNDER_LOAD)]
 
 
+def hops(comparison: Comparison, gpus: Sequence[int]) -> list[Difference]:
+    """Changes under load of links further up, which some GPUs share."""
+    return [d for d in comparison.machine if set(d.below) & set(gpus) and d.what.endswith(" under load")]
+
+
 def _probably(group: Sequence[Change], comparison: Comparison) -> str:
     """'probably ' where numbers alone speak, of one run on a side, and were not measured again."""
     single = all(min(change.runs_before, change.runs_after) == 1 for change in group)
@@ -44,7 +49,8 @@ def _probably(group: Sequence[Change], comparison: Comparison) -> str:
 def _explained(group: Sequence[Change], comparison: Comparison) -> bool:
     """A link under load is read, not measured: where it changed the same way as all the numbers, it is why."""
     better = {change.call == "better" for change in group}
-    gains = (_gain(difference) for difference in links(comparison, group[0].gpus))
+    gpus = group[0].gpus
+    gains = (_gain(difference) for difference in (*links(comparison, gpus), *hops(comparison, gpus)))
     return len(better) == 1 and any(gain is not None and {gain} == better for gain in gains)
 
 

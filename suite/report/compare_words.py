@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from suite.records.comparison import Call, Change, Comparison, Difference, Missing, Side
-from suite.report.compare_conclusion import UNDER_LOAD, conclusion, links
+from suite.report.compare_conclusion import UNDER_LOAD, conclusion, hops, links
 from suite.units import format_bandwidth, format_percent, format_seconds
 
 _FACTOR = 1.5  # from here on '×9.0' reads better than '+800 %'
@@ -172,7 +172,7 @@ def _cases(count: int) -> str:
 def _sentence(group: Sequence[Change], comparison: Comparison) -> str:
     """'GPU1 Gen1 x16 → Gen4 x16 under load; host_to_device 2.90 GB/s → 26.1 GB/s (×9.0, …): the fix worked.'"""
     best = min(_gravest(group), key=_spokesman)
-    links = "; ".join(_link(difference) for difference in _links(comparison, best.gpus))
+    links = "; ".join(_changed_links(comparison, best.gpus))
     subject = links or (_gpus(best.gpus) if best.gpus else "")
     joint = "; " if links else ": " if subject else ""
     more = f", and {len(group) - 1} more case{'s' if len(group) > 2 else ''}" if len(group) > 1 else ""
@@ -223,6 +223,13 @@ def _links(comparison: Comparison, gpus: tuple[int, ...]) -> list[Difference]:
     return links(comparison, gpus) if len(gpus) == 1 else []
 
 
+def _changed_links(comparison: Comparison, gpus: tuple[int, ...]) -> list[str]:
+    """Of one GPU its own link; where that is as before, the hops above it."""
+    own = [_link(difference) for difference in _links(comparison, gpus)]
+    above = hops(comparison, gpus) if len(gpus) == 1 else []
+    return own or [f"GPU{gpus[0]}, {d.what.removesuffix(' under load')} {_states(d)}" for d in above]
+
+
 def _quiet_links(comparison: Comparison, told: set[int]) -> Iterator[str]:
     for difference in comparison.machine:
         if difference.gpu is not None and difference.what.endswith(UNDER_LOAD) and difference.gpu not in told:
@@ -230,7 +237,11 @@ def _quiet_links(comparison: Comparison, told: set[int]) -> Iterator[str]:
 
 
 def _link(difference: Difference) -> str:
-    return f"GPU{difference.gpu} {difference.before or 'unknown'} → {difference.after or 'unknown'} under load"
+    return f"GPU{difference.gpu} {_states(difference)}"
+
+
+def _states(difference: Difference) -> str:
+    return f"{difference.before or 'unknown'} → {difference.after or 'unknown'} under load"
 
 
 def _gpus(gpus: tuple[int, ...]) -> str:

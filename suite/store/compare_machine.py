@@ -38,9 +38,16 @@ def differences(before: Sequence[Run], after: Sequence[Run]) -> tuple[Difference
         one, two = old.get(key), new.get(key)
         if one != two and not (one and two and set(one) == set(two)):
             words = _removed_and_added(one, two) if key[0] == _COMMAND_LINE else (_joined(one), _joined(two))
-            found.append(Difference(key[0], *words, gpu=key[1]))
+            found.append(Difference(key[0], *words, gpu=key[1], below=_below(after[-1].machine, key[0])))
     own = sorted((d for d in found if not _goes_with(d, alone, ways)), key=_order)
     return (*compare_gpus.differences(before, after), *own)
+
+
+def _below(machine: Machine, what: str) -> tuple[int, ...]:
+    """The GPUs below the hop that a fact is of; none where it is of something else."""
+    address = what.removeprefix(_HOP).partition(" ")[0] if what.startswith(_HOP) else None
+    paths = ((gpu.index, path_to_root(machine, gpu.address or "").hops) for gpu in machine.gpus)
+    return tuple(index for index, hops in paths if any(hop.lower == address for hop in hops))
 
 
 def busy(before: Sequence[Run], after: Sequence[Run]) -> tuple[str, ...]:
@@ -71,7 +78,8 @@ def link_under_load(run: Run, gpu: int) -> LinkWatch | None:
 
 _COMMAND_LINE = "kernel command line"
 # What explains a bandwidth best comes first; what an idle link says comes last, for it says nothing by itself.
-_FIRST = ("link under load", "link possible", "link at ")
+_HOP = "link at "
+_FIRST = ("link under load", "link possible", _HOP)
 _LAST = ("link idle",)
 Key = tuple[str, int | None]
 
@@ -154,7 +162,7 @@ def _links(run: Run, gpu: Gpu) -> Iterator[Fact]:
     yield from (Fact(f"{name} {what}", str(state), gpu.index) for what, state in states.items() if state != LinkState())
     loads = {hop.lower: hop.load for hop in watch.hops} if watch else {}
     for hop in hops[1:]:
-        where = f"link at {hop.lower}"
+        where = f"{_HOP}{hop.lower}"
         if loads.get(hop.lower, LinkState()) != LinkState():
             yield Fact(f"{where} under load", str(loads[hop.lower]))
         if hop.possible != LinkState():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from suite.records.comparison import Difference
 from suite.records.machine import Machine
 from suite.records.run import Verdict
 from suite.report import compare_words as words
@@ -65,6 +66,16 @@ def test_a_link_that_changed_under_load_leaves_nothing_probable_about_its_gpus_n
     assert words.sentences(compare([faster], [run(link(GEN4, 52.0), copy(20.0), start=1)]))[0].endswith(
         "probably worse."
     )
+
+
+def test_a_hop_further_up_that_changed_under_load_explains_the_gpus_below_it() -> None:
+    found = compare([run(copy(26.0))], [run(copy(13.0), start=1)])
+    hop = Difference("link at 0000:10:01.0 under load", "Gen4 x16", "Gen3 x16", below=(1,))
+    assert words.sentences(replace(found, machine=(hop,))) == (
+        "GPU1, link at 0000:10:01.0 Gen4 x16 → Gen3 x16 under load; host_to_device 26.0 GB/s → 13.0 GB/s (×0.50, 45 % "
+        "of the ceiling): worse.",
+    )
+    assert words.sentences(replace(found, machine=(replace(hop, below=(0,)),)))[0].endswith("probably worse.")
 
 
 def test_the_fix_worked_only_where_the_links_of_the_gpus_are_right_now() -> None:

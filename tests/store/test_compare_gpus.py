@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from suite.records.machine import Machine
+from suite.records.path import path_to_root
 from suite.store.compare import compare
 from suite.store.compare_gpus import gone
 from tests.data.machines import build
@@ -41,3 +42,16 @@ def test_all_that_is_of_a_lost_gpu_alone_is_one_difference() -> None:
 def test_cards_that_count_differently_now_are_told() -> None:
     found = compare([run(copy(26.0), machine=TWO)], [run(copy(26.0), start=1, machine=_only(1))])
     assert any(note.startswith("GPU1 is GPU0 now: cases are compared by these numbers") for note in found.notes)
+
+
+def test_a_hop_further_up_names_the_gpus_below_it() -> None:
+    whole = build.switched(2)
+    hop = path_to_root(whole, whole.gpus[0].address or "").hops[1].lower
+    narrow = [replace(f, link_max=build.link(3, 16)) if f.address == hop else f for f in whole.pci]
+    runs = [run(copy(26.0)), run(copy(26.0), start=1)]
+    old, new = (
+        replace(one, machine=m) for one, m in zip(runs, (whole, replace(whole, pci=tuple(narrow))), strict=True)
+    )
+    (found,) = (d for d in compare([old], [new]).machine if d.what == f"link at {hop} possible")
+    assert 0 in found.below
+    assert set(found.below) < {gpu.index for gpu in whole.gpus}
