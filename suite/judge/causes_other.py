@@ -16,7 +16,7 @@ NEUTRAL: tuple[Cause, ...] = (
         "small_message",
         "PASS",
         "the case is too small for bandwidth to say anything of the path",
-        "{latency} an operation of {size}: latency, not bandwidth, counts at this size.",
+        "{latency} an operation of {size}: its start takes a share of that, and bandwidth says little at this size.",
     ),
     Cause(
         "functional_only",

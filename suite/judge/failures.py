@@ -38,7 +38,7 @@ def without_p2p(result: Result) -> bool:
     """No byte goes from one GPU directly to another: to switch P2P off would change nothing."""
     if result.operation in COLLECTIVES:
         return result.transport in ("shm", "net") or result.backend == "gloo"
-    return result.p2p is False or not result.operation.startswith("peer_")
+    return result.p2p is False or not str(result.operation).startswith("peer_")
 
 
 def _on_processors(view: View) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from suite.records.machine import NumaNode
-from suite.records.run import Result, Run
+from suite.records.run import Limits, Result, Run
 from suite.report.tables import copies, groups
 from suite.units import GIB, KIB
 from tests.report import samples
+
+GB = 1e9
 
 
 def curve(*rates: float) -> list[Result]:
@@ -30,8 +32,30 @@ def test_the_half_peak_size_is_the_one_from_which_on_half_of_the_peak_is_reached
     assert half_peak(1, 30, 20, 28, 40, 55) == "32KiB"
 
 
+def test_no_half_peak_size_is_given_on_a_curve_that_falls() -> None:
+    assert half_peak(2, 10, 15, 19, 17, 9.3, 9.8) == "–"
+
+
 def test_no_half_peak_size_is_given_where_the_smallest_copy_reaches_it_already() -> None:
     assert half_peak(30, 40, 55) == ""
+
+
+def test_a_copy_within_the_gpu_that_outruns_its_memory_is_put_down_to_the_cache() -> None:
+    def local(rate: float) -> list[Result]:
+        given = {"operation": "device_local_copy", "limits": Limits(now=2400 * GB, hard=False)}
+        return [replace(one, **given) for one in curve(500 * GB, rate, 1700 * GB)]
+
+    assert not any("cache" in note for table in copies.tables("Peer copies", local(2300 * GB)) for note in table.notes)
+    over_sizes = copies.tables("Peer copies", local(2480 * GB))[1]
+    assert any("second-level cache" in note for note in over_sizes.notes)
+
+
+def test_pageable_memory_shows_no_healthy_range_whatever_an_old_run_holds() -> None:
+    rates = Limits(now=58 * GB, expected=(52 * GB, 57 * GB))
+    for memory, shown in (("pinned", True), ("pageable", False)):
+        rows = [replace(one, memory=memory, limits=rates) for one in curve(9 * GB, 10 * GB)]
+        table = copies.tables("Host copies", rows)[0]
+        assert ("52.0–57.0" in [cell.text for cell in table.rows[0]]) is shown
 
 
 def with_nodes(*nodes: NumaNode, allowed: tuple[int, ...] = ()) -> Run:

@@ -44,7 +44,12 @@ _AXES = (
 # Without these a row says nothing; the others show only where they tell rows apart.
 _PLACES = (1, 2)
 _COULD = "could be: the ceiling if every link ran at what both its ends can do"
-_HALF_PEAK = "half peak: the size from which on a path reaches half of its highest bandwidth"
+_HALF_PEAK = (
+    "half peak: the size from which on a path reaches half of its highest bandwidth; – where the largest copies are "
+    "far slower than smaller ones"
+)
+_FALLS = 0.75  # of the peak: below it the largest copy is said to be far slower
+_CACHED = "within one device: copies that fit the GPU's second-level cache may exceed what its memory carries"
 _ON_DEVICE = "time: from launch until the host knows; on the device: between two events around one copy"
 _GENERATIONS = (
     "Gen columns: percent of what a link of that generation and the same width could deliver; 'above': the copy is "
@@ -159,7 +164,8 @@ def _each_way(result: Result) -> Cell:
 
 def _healthy(result: Result) -> Cell:
     """The range that healthy machines reach, GB/s."""
-    expected = result.limits.expected if result.limits else None
+    # Runs judged by an older lanecheck hold a range for pageable memory too, which is that of pinned memory.
+    expected = result.limits.expected if result.limits and result.memory != "pageable" else None
     return Cell("–".join(units.format_gigabytes(rate) for rate in expected)) if expected else Cell("")
 
 
@@ -187,13 +193,22 @@ def _over_sizes(title: str, results: Sequence[Result]) -> Table:
         by_size = {r.bytes: words.measured(r) for r in row}
         values = (by_size.get(size, Cell("")) for size in sizes)
         rows.append((*(Cell(axis.text(row[0])) for axis in axes), _half_peak(row), *values))
-    return Table(f"{title}, GB/s over sizes", columns, tuple(rows))
+    return Table(f"{title}, GB/s over sizes", columns, tuple(rows), (_CACHED,) if any(map(_cached, shown)) else ())
+
+
+def _cached(result: Result) -> bool:
+    """Faster than memory is: only a cache can do that."""
+    now = result.limits.now if result.limits else None
+    return result.operation in ("device_local_copy", "ipc_copy") and now is not None and (result.bandwidth or 0.0) > now
 
 
 def _half_peak(row: Sequence[Result]) -> Cell:
-    """The least size from which on all sizes of a path reach half of its peak; '' where its smallest one does."""
+    """The least size from which on all sizes of a path reach half of its peak; '' where its smallest one does, '–' on a
+    curve that falls."""
     known = [r for r in row if r.bandwidth]
     peak = max((r.bandwidth or 0.0 for r in known), default=0.0)
+    if known and (known[-1].bandwidth or 0.0) < _FALLS * peak:
+        return Cell("–")
     below = [place for place, r in enumerate(known) if (r.bandwidth or 0.0) < peak / 2]
     if not below or below[-1] + 1 == len(known):  # none, or the largest size itself lies below
         return Cell("")
