@@ -80,7 +80,22 @@ def notes(config: pytest.Config, state: State) -> list[str]:
     """Sentences beside the verdicts: versions that do not fit, and what a comparison does not cover."""
     benchmarks = config.pluginmanager.getplugin("pytest-benchmark")
     uncovered = compare.missing(benchmarks) if benchmarks is not None else []
-    return [*versions.mismatches(state.machine()), *state.notes, *uncovered, *_unmet(state), *_left_out(state)]
+    return [
+        *_besides(state),
+        *versions.mismatches(state.machine()),
+        *state.notes,
+        *uncovered,
+        *_unmet(state),
+        *_left_out(state),
+    ]
+
+
+def _besides(state: State) -> list[str]:
+    """Cases of the run that are no test of it, so that its count is not pytest's."""
+    count = state.session.planned - state.planned if state.session else 0
+    if count < 1:
+        return []
+    return [f"{count} link case{'s' if count > 1 else ''} ran besides, to know what the links carry under load"]
 
 
 def _unmet(state: State) -> list[str]:

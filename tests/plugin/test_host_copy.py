@@ -61,3 +61,10 @@ def test_9_the_x4_hop_above_one_of_two_gpus_is_named(tmp_path: Path) -> None:
     slow = next(r for r in found if r.group == "host_copy" and r.gpus == (1,))
     assert slow.limits is not None
     assert "0000:02:00.0" in (slow.limits.binding or "")
+
+
+def test_link_cases_that_ran_besides_are_counted_aloud(tmp_path: Path) -> None:
+    done = pytest_on("2xpcie.json", tmp_path, "-k", "test_host_to_device[ and gpu0", "--sizes=64MiB")
+    assert "1 link case ran besides, to know what the links carry under load" in done.stdout
+    whole = pytest_on("2xpcie.json", tmp_path / "whole", *LINK_AND_COPIES)
+    assert "ran besides" not in whole.stdout
