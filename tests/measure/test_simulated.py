@@ -130,7 +130,7 @@ def test_link_errors_are_counted_at_the_end_that_sees_them() -> None:
 def test_a_capacity_binds_its_own_path_only(fault: Fault, slow: Plan, untouched: Plan) -> None:
     one = engine(fault, noise=0.0)
     assert rate(one, slow) == pytest.approx(10e9, rel=0.01)
-    assert rate(one, untouched) > 40e9
+    assert rate(one, untouched) > 30e9
 
 
 def test_one_weak_direction_shows_in_both_ways_as_that_direction() -> None:

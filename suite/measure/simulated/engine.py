@@ -34,8 +34,21 @@ EFFICIENCY: dict[str, float] = {
     "allreduce": 0.90,
 }
 OTHERWISE = 0.90
+# Copies between GPUs that the driver stages: two H200 showed 37.4 of 57.6 and 61.9 of 115 GB/s (docs/measured.md).
+STAGED, STAGED_BOTH_WAYS = 0.64, 0.54
+# Pageable memory, bytes per second: what the driver's copies on the host reached beside an H200 (docs/measured.md).
+PAGEABLE = {"host_to_device": 9.5e9, "device_to_host": 18e9}
+# Seconds of latency cases: one and two H200 (docs/measured.md); over PCIe and staged as published (limits/healthy.py).
+LATENCY: dict[str, float] = {
+    "host_to_device_latency": 6.0e-6,
+    "device_to_host_latency": 6.8e-6,
+    "host_device_load_latency": 1.2e-6,
+    "peer_flag_latency": 1.8e-6,
+    "peer_latency": 8e-6,
+}
+FLAG_NVLINK, STAGED_COPY, LOAD_NVLINK, LOAD_PCIE = 0.78e-6, 18e-6, 0.82e-6, 4.1e-6
 # Seconds that one operation takes to start. Chosen: queued copies overlap their start, collectives cannot.
-START = {"copy": 1.5e-6, "staging": 9e-6, "latency": 3.2e-6, "nccl_pcie": 19e-6, "nccl_nvlink": 8e-6, "gloo": 70e-6}
+START = {"copy": 1.5e-6, "staging": 9e-6, "nccl_pcie": 19e-6, "nccl_nvlink": 8e-6, "gloo": 70e-6}
 # Bytes per second where no ceiling is known. Chosen round numbers of the right order.
 HOST_MEMORY, HOST_MEMORY_FAR, LOOPBACK, COHERENT, DEVICE_MEMORY = 60e9, 36e9, 2.5e9, 345e9, 1.4e12
 ANYTHING, SOCKETS = 12e9, 6e9
@@ -107,12 +120,14 @@ class SimulatedEngine:
         self, plan: Plan, way: str, gpu: int | None = None, flow: tuple[int, int] | None = None
     ) -> tuple[float, float]:
         if plan.operation.endswith("latency"):
-            return 0.0, START["latency"] + path.latency(self._scenario, plan)
+            return 0.0, self._latency(plan) + path.latency(self._scenario, plan)
         ideal = self._ideal(plan)
         known = ideal if ideal is not None else plan.bytes / self._fallback(plan)
-        efficiency = self._scenario.efficiency or EFFICIENCY.get(plan.operation, OTHERWISE)
+        efficiency = _staged(plan) or self._scenario.efficiency or EFFICIENCY.get(plan.operation, OTHERWISE)
         alone = replace(plan, operation="peer_write", gpus=flow) if flow else plan
         bound = path.bound_seconds(self._scenario, alone, way, gpu)
+        if plan.memory == "pageable":
+            bound = max(bound, plan.bytes / PAGEABLE.get(way, PAGEABLE["host_to_device"]))
         least = max(ideal or 0.0, bound)
         return least, max(known / efficiency, bound) + self._start(plan) + path.latency(self._scenario, plan)
 
@@ -137,6 +152,17 @@ class SimulatedEngine:
         if gpus and all(gpu is not None and gpu.c2c for gpu in gpus):
             return COHERENT
         return path.slowest_link(self._machine, plan.gpus) or ANYTHING
+
+    def _latency(self, plan: Plan) -> float:
+        """Seconds of one small operation."""
+        near = plan.p2p is not False and path.nvlinked(self._machine, plan.gpus)
+        if plan.operation == "peer_flag_latency" and near:
+            return FLAG_NVLINK
+        if plan.operation == "peer_latency" and plan.engine == "load-store":
+            return LOAD_NVLINK if near else LOAD_PCIE
+        if plan.operation == "peer_latency" and plan.p2p is False:
+            return STAGED_COPY
+        return LATENCY[plan.operation]
 
     def _start(self, plan: Plan) -> float:
         if plan.backend == "gloo":
@@ -167,6 +193,13 @@ def _refuse(machine: Machine, plan: Plan) -> None:
     bad = [s for s in (pair.p2p_read, pair.p2p_write) if s not in (None, "OK")] if pair else []
     if bad:
         raise Unavailable(f"P2P {bad[0]}: {meaning(bad[0])}")
+
+
+def _staged(plan: Plan) -> float | None:
+    """The share of the ceiling that the driver's own staging reaches; None where it stages nothing."""
+    if plan.p2p is not False or len(set(plan.gpus)) < 2:
+        return None
+    return STAGED_BOTH_WAYS if plan.operation == "peer_both_ways" else STAGED
 
 
 def _wrong(plan: Plan) -> str:

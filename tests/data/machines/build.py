@@ -391,7 +391,7 @@ def scenarios() -> dict[str, Scenario]:
         "4xnvlink-bridges": Scenario(bridged(), title="four cards in two sockets, an NVLink bridge a socket"),
         "2xpcie-far-slow": Scenario(
             pcie,
-            (Fault("pair_capacity", gpu=0, peer=1, rate=37e9),),
+            (Fault("pair_capacity", gpu=0, peer=1, rate=25e9),),
             title="peer copies across the sockets are slower than staged ones, as on many servers",
         ),
         "8xnvswitch": Scenario(nvswitch(), title="eight SXM GPUs on NVSwitch"),
