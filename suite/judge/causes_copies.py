@@ -162,6 +162,15 @@ COPIES: tuple[Cause, ...] = (
         "`asyncEngineCount` of 1, or a gain with relaxed ordering.",
     ),
     Cause(
+        "not_at_once",
+        "INDETERMINATE",
+        "both ways were measured, but the opposing copies did not last as long as the measured ones",
+        "{who}: {measured} both ways, part of it one way only: the opposing copies ended first, and both at once are "
+        "slower.",
+        "Stop other load on the GPU and the host, then repeat.",
+        "A run without this note.",
+    ),
+    Cause(
         "pageable",
         "PASS",
         "a copy from or to memory that is not pinned",

@@ -8,7 +8,7 @@ from typing import Any
 
 from suite.judge import levels, links
 from suite.judge.view import View, say
-from suite.records.case import LATENCIES
+from suite.records.case import LATENCIES, NOT_AT_ONCE, ONE_COPY_ENGINE
 from suite.records.machine import Gpu
 from suite.records.run import Result, Verdict
 from suite.units import format_bandwidth, format_bytes, format_percent, format_seconds
@@ -87,6 +87,9 @@ def far_node(view: View) -> Verdict | None:
         return None
     fraction = result.bandwidth / reference.bandwidth
     if fraction < t.far_warn:
+        doubt = levels.doubts(view, t.far_warn * (reference.bandwidth or 0.0))
+        if doubt is not None:
+            return doubt
         return _far(view, reference, "numa_far_slow" if fraction < t.far_fail else "numa_far_weak", fraction)
     if gpu.numa_node is not None and levels.level(view) in ("low", "bad") and _in_order(view, reference):
         return _far(view, reference, "numa_far", fraction)
@@ -108,9 +111,15 @@ def _near_reference(view: View, gpu: Gpu) -> Result | None:
     if gpu.numa_node == view.result.memory_node:
         return None
     own = [r for r in view.alike("memory_node") if r.bandwidth and r.memory_node not in (None, view.result.memory_node)]
+    own = [r for r in own if not _elsewhere(r)]
     if gpu.numa_node is not None:
         own = [r for r in own if r.memory_node == gpu.numa_node] or _near_by_link(view, gpu)
     return max(own, key=lambda r: r.bandwidth or 0.0, default=None)
+
+
+def _elsewhere(result: Result) -> bool:
+    """Its buffer was seen on another node than it says."""
+    return result.placement is not None and result.placement.proved is False
 
 
 def _near_by_link(view: View, gpu: Gpu) -> list[Result]:
@@ -157,7 +166,8 @@ def _far(view: View, near: Result, cause: str, fraction: float) -> Verdict:
         "near_node": near.memory_node,
         "fraction": format_percent(fraction),
     }
-    verdict = say(cause, *levels.spread_note(view), _memory_note(view), binding=binding, **said)
+    notes = (*levels.spread_note(view), _memory_note(view), *levels.placement_note(view))
+    verdict = say(cause, *notes, binding=binding, **said)
     coherent = view.gpu is not None and view.gpu.c2c and verdict.status != "PASS"
     return replace(verdict, advice=_COHERENT.format_map(said)) if coherent else verdict
 
@@ -192,6 +202,15 @@ def _opposite(view: View, other: str) -> float | None:
     link = (r for r in view.so_far if r.operation == "link_under_load" and r.gpus == view.result.gpus)
     directions = next((r.directions for r in link if r.directions), None)
     return directions.get(other) if directions else None
+
+
+def not_at_once(view: View) -> Verdict | None:
+    """Copies both ways whose opposing stream ended early are partly copies one way: their rate says too much. With one
+    copy engine nothing runs at once, which is said elsewhere."""
+    notes = view.result.notes
+    if NOT_AT_ONCE not in notes or ONE_COPY_ENGINE in notes or levels.level(view) in ("low", "bad"):
+        return None
+    return say("not_at_once", who=view.who, measured=view.measured)
 
 
 def both_ways(view: View) -> Verdict | None:

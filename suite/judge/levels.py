@@ -124,9 +124,15 @@ def depends_on_mps(view: View) -> Verdict | None:
 
 def doubtful(view: View) -> Verdict | None:
     """A slow case that rests on too few or too different samples, or on a GPU that others used."""
-    if level(view) not in ("low", "bad"):
+    limits = view.result.limits
+    if level(view) not in ("low", "bad") or limits is None or limits.now is None:
         return None
-    return _few(view) or _spread(view) or _busy(view)
+    return doubts(view, floor(view, limits.now))
+
+
+def doubts(view: View, enough: float) -> Verdict | None:
+    """Why a slow case bears neither FAIL nor WARN; None where it does. enough: bytes per second that would pass."""
+    return _few(view) or _spread(view, enough) or _busy(view)
 
 
 def _few(view: View) -> Verdict | None:
@@ -136,11 +142,9 @@ def _few(view: View) -> Verdict | None:
     return say("too_few_samples", samples=f"{count} sample" + "s" * (count != 1), **words(view))
 
 
-def _spread(view: View) -> Verdict | None:
-    limits, best = view.result.limits, view.best
-    if view.spread <= view.thresholds.spread or best is None or limits is None or limits.now is None:
-        return None
-    if best < floor(view, limits.now):
+def _spread(view: View, enough: float) -> Verdict | None:
+    best = view.best
+    if view.spread <= view.thresholds.spread or best is None or best < enough:
         return None
     return say("noisy", spread=format_percent(view.spread), best=format_bandwidth(best), **words(view))
 
@@ -193,7 +197,7 @@ def healthy(view: View) -> Verdict:
     """The case reaches what healthy machines reach; notes about doubt travel with it."""
     limits = view.result.limits
     binding = limits.binding if limits else None
-    return say("healthy", *spread_note(view), *_placement_note(view), binding=binding, sentence=reached(view))
+    return say("healthy", *spread_note(view), *placement_note(view), binding=binding, sentence=reached(view))
 
 
 def reached(view: View) -> str:
@@ -205,7 +209,7 @@ def reached(view: View) -> str:
     return f"{said['measured']} is {said['percent']} of the {said['limit']} that {said['path']} can carry{assumed}."
 
 
-def _placement_note(view: View) -> tuple[str, ...]:
+def placement_note(view: View) -> tuple[str, ...]:
     placement = view.result.placement
     if placement is None or placement.proved is not None:
         return ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from suite.judge import collectives, copies, failures, kinds, latencies, levels, links, memory, parts, peers, together
 from suite.judge.thresholds import DEFAULT, Thresholds
@@ -36,6 +37,7 @@ COPY: tuple[Rule, ...] = (
     copies.far_node,
     links.bound_by_link,
     kinds.serial,
+    copies.not_at_once,
     copies.below_equal_gpu,
     levels.unknown_limit,
     levels.depends_on_mps,
@@ -96,11 +98,11 @@ def judge(
 ) -> Verdict:
     """The verdict of one case, from what was measured, the machine, the results before it, and the manifest."""
     view = View(result, machine, so_far, thresholds, expected)
-    for rule in (*failures.RULES, levels.below_floor, *rules_for(result.operation)):
-        verdict = rule(view)
-        if verdict is not None:
-            return verdict
-    return levels.healthy(view)
+    found = (rule(view) for rule in (*failures.RULES, levels.below_floor, *rules_for(result.operation)))
+    verdict = next((one for one in found if one is not None), None) or levels.healthy(view)
+    # What the measurement says of itself belongs to the evidence.
+    notes = tuple(note for note in result.notes if note not in verdict.evidence)
+    return replace(verdict, evidence=verdict.evidence + notes) if notes else verdict
 
 
 def unavailable(result: Result, machine: Machine, so_far: Sequence[Result], why: str) -> Verdict:

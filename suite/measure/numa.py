@@ -24,6 +24,8 @@ from suite.records.case import Placement
 from suite.units import format_bytes
 
 _MAP_HUGETLB = 0x40000  # Linux include/uapi/asm-generic/mman-common.h
+_MOSTLY = 0.9  # of a buffer: the ends of a mapping may be small pages
+_PER_NODE = "/sys/devices/system/node/node*/hugepages/*/nr_hugepages"
 Pages = Literal["base", "hugetlb", "transparent"]
 
 
@@ -123,7 +125,7 @@ class HostBuffer:
         self.address = int(self._array.ctypes.data)
 
     def _map_reserved(self, length: int) -> mmap.mmap | None:
-        if not self._huge:
+        if not self._huge or not self._reserved_on_node(length):
             return None
         try:
             memory = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_HUGETLB)
@@ -131,6 +133,12 @@ class HostBuffer:
             return None  # none are reserved: transparent ones are the next try
         self.pages = "hugetlb"
         return memory
+
+    def _reserved_on_node(self, length: int) -> bool:
+        """The kernel reserves for a mapping from all nodes together: bound to a node with too few, its first touch
+        would end the process (SIGBUS)."""
+        free = 0 if self.node is None else self._calls.free_huge_pages(self.node, self._unit)
+        return self.node is None or (free is not None and free * self._unit >= length)
 
     def _map_plain(self, length: int) -> mmap.mmap:
         try:
@@ -149,8 +157,22 @@ class HostBuffer:
             _touch(self.address, self.nbytes)
         else:
             self._touch_from(self.node)
+        if self.pages == "transparent":
+            self._see_huge_pages()
         if self._lock:
             self._lock_pages()
+
+    def _see_huge_pages(self) -> None:
+        """Asking for transparent huge pages is no getting: they may be off, or memory in pieces."""
+        got = self._calls.huge_bytes(self.address, self.nbytes)
+        if got is not None and got < _MOSTLY * self.nbytes:
+            raise Unavailable(
+                f"only {format_bytes(min(got, self.nbytes))} of {format_bytes(self.nbytes)} came in huge pages: "
+                f"reserve some (`sysctl vm.nr_hugepages`, for each node {_PER_NODE}) or allow transparent ones "
+                "(/sys/kernel/mm/transparent_hugepage/enabled: madvise)"
+            )
+        if got is None:
+            self.note = "; ".join(filter(None, (self.note, "whether the pages are huge could not be read")))
 
     def _bind(self, node: int) -> bool:
         """False where the kernel lets nobody bind memory here."""

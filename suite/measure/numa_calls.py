@@ -78,6 +78,23 @@ class NumaCalls:
         names = ("MemFree", "Active(file)", "Inactive(file)", "SReclaimable")
         return sum(fields.get(n, 0) for n in names) if "MemFree" in fields else None
 
+    def free_huge_pages(self, node: int, page_bytes: int) -> int | None:
+        """Reserved huge pages of a node that nobody uses; None where the kernel does not say."""
+        name = f"sys/devices/system/node/node{node}/hugepages/hugepages-{page_bytes >> 10}kB/free_hugepages"
+        try:
+            return int((self._root / name).read_text())
+        except (OSError, ValueError):
+            return None
+
+    def huge_bytes(self, address: int, nbytes: int) -> int | None:
+        """Bytes in transparent huge pages of the mappings that hold a range, which may reach beyond it; None where the
+        kernel does not say."""
+        try:
+            text = (self._root / "proc/self/smaps").read_text()
+        except OSError:
+            return None
+        return _huge_in_smaps(text, address, nbytes)
+
     def _syscall(self, which: int, *arguments: int) -> None:
         if self._numbers is None:
             raise OSError(errno.ENOSYS, f"NUMA system calls on {platform.machine()} are not known here")
@@ -93,6 +110,19 @@ def cpu_list(text: str) -> tuple[int, ...]:
         first, _, last = part.partition("-")
         cpus.extend(range(int(first), int(last or first) + 1))
     return tuple(cpus)
+
+
+def _huge_in_smaps(text: str, address: int, nbytes: int) -> int | None:
+    """Sum of AnonHugePages over the mappings ('7f…-7f… rw-p …') that overlap a range."""
+    found: int | None = None
+    inside = False
+    for line in text.splitlines():
+        limits = re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line)
+        if limits:
+            inside = int(limits[1], 16) < address + nbytes and int(limits[2], 16) > address
+        elif inside and line.startswith("AnonHugePages:"):
+            found = (found or 0) + int(line.split()[1]) * 1024
+    return found
 
 
 def _error(call: str) -> OSError:

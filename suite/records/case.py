@@ -57,6 +57,7 @@ Backend = Literal["gloo", "nccl"]
 RanksPlaced = Literal["near", "far", "unpinned"]
 RanksAs = Literal["processes", "threads"]
 # What the engine notes of a GPU that cannot copy both ways at once, and what the judge looks for.
+NOT_AT_ONCE = "the opposing copies ended before the measured ones: part of the time was one way only"
 ONE_COPY_ENGINE = "this GPU has one copy engine: the two directions take turns"
 Clock = Literal["cuda-event", "host-monotonic", "simulated"]
 

@@ -19,7 +19,7 @@ from suite.measure.cuda.runtime import DEVICE_TO_HOST, HOST_TO_DEVICE
 from suite.measure.cuda.session import Placed, Session, current
 from suite.measure.cuda.timing import Load, Sample, Work
 from suite.measure.cuda.verify import Checker, Pattern, poison_host
-from suite.records.case import ONE_COPY_ENGINE, Plan
+from suite.records.case import NOT_AT_ONCE, ONE_COPY_ENGINE, Plan
 
 TO_DEVICE, TO_HOST = "host_to_device", "device_to_host"
 COUNTED = "bytes copied, once"
@@ -293,5 +293,5 @@ def both_ways_notes(device: Device, plan: Plan, samples: Sequence[Sample]) -> tu
     if device.copy_engines == 1 and plan.engine == "copy-engine":
         notes.append(ONE_COPY_ENGINE)
     if not all(s.outlasted for s in samples):
-        notes.append("the opposing copies ended before the measured ones: part of the time was one way only")
+        notes.append(NOT_AT_ONCE)
     return tuple(notes)

@@ -10,6 +10,7 @@ from suite.units import format_bytes
 
 # cudaError_t: CUDA Runtime API reference, "Data types used by CUDA Runtime".
 OUT_OF_MEMORY = 2
+NOT_SUPPORTED = 801
 PEER_ACCESS_ALREADY_ENABLED = 704
 PEER_ACCESS_NOT_ENABLED = 705
 
@@ -18,7 +19,7 @@ STATES: dict[int, str] = {
     35: "there is no NVIDIA driver, or one older than this CUDA runtime: update it, or install lanecheck[cuda12]",
     46: "the GPU is in exclusive or prohibited compute mode and another process holds it: end that process, "
     "or ask for `nvidia-smi -c DEFAULT`",
-    100: "CUDA finds no GPU: look at `nvidia-smi` and at CUDA_VISIBLE_DEVICES",
+    100: "CUDA finds no GPU: look at `nvidia-smi`, at CUDA_VISIBLE_DEVICES, and whether MIG is on without instances",
     101: "CUDA has no GPU at this address: it may be hidden by CUDA_VISIBLE_DEVICES, or be split by MIG",
     802: "the system is not ready: on NVSwitch machines nvidia-fabricmanager must run",
     803: "the driver and its libraries have different versions: restart after the update",
@@ -56,11 +57,29 @@ def states_as_reasons() -> Iterator[None]:
 
 
 @contextmanager
+def opening() -> Iterator[None]:
+    """Turns out-of-memory while a GPU is opened into Unavailable: a context needs some hundred MiB. Others pass."""
+    try:
+        yield
+    except CudaError as error:
+        if error.status == OUT_OF_MEMORY:
+            raise Unavailable(
+                "another program holds so much of the GPU's memory that no CUDA context fits beside it: end it "
+                "(`nvidia-smi` lists it)"
+            ) from error
+        raise
+
+
+@contextmanager
 def allocating(nbytes: int, what: str, advice: str) -> Iterator[None]:
-    """Turns out-of-memory into Unavailable: what was asked for, and what to do. Other errors pass."""
+    """Turns out-of-memory and what is not supported into Unavailable: what was asked for, what to do. Others pass."""
     try:
         yield
     except CudaError as error:
         if error.status == OUT_OF_MEMORY:
             raise Unavailable(f"no {format_bytes(nbytes)} of {what} could be had: {advice}") from error
+        if error.status == NOT_SUPPORTED:
+            raise Unavailable(
+                f"CUDA has no {what} of this kind here ({error.call}): a sandbox may forbid it"
+            ) from error
         raise

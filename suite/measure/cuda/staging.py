@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -84,9 +85,14 @@ def slots_of(chunk: int) -> int:
 
 def _rounds(session: Session, plan: Plan, source: Device, stage: Stage) -> tuple[list[timing.Sample], Load]:
     work = Work(source, stage.out, lambda: queue(session, stage), operations=_CALLS_PER_CHUNK * stage.chunks + 1)
-    seconds = timing.wake(session.devices, [work])
+    target = stage.target.device
+    # The target's link sleeps of its own; its copies are queued by the source's work.
+    arriving = Work(target, stage.into, lambda: None, operations=0)
+    seconds = timing.wake(session.devices, [work, arriving])
     load = timing.fitting(plan, seconds, work.operations)
-    return [timing.sample(session.devices, work, load) for _ in range(plan.rounds)], load
+    samples = timing.samples(session.devices, plan, work, load)
+    target.last_used = time.monotonic()
+    return samples, load
 
 
 def queue(session: Session, stage: Stage) -> None:

@@ -157,17 +157,22 @@ def pilot(devices: Devices, work: Work) -> float:
 
 def rounds(devices: Devices, plan: Plan, work: Work, beside: Sequence[Work] = ()) -> tuple[list[Sample], Load]:
     """plan.rounds samples of a work with others beside it, and how large they were. The others are given more to do
-    until they outlast it. On a path so slow that the deadline is near, fewer samples."""
+    until they outlast it."""
     operations = max(w.operations for w in (work, *beside))
     load = fitting(plan, wake(devices, (work, *beside)), operations, SHARE_BESIDE if beside else 1.0)
     if beside:
         load = outlasting(devices, work, load, beside)
+    return samples(devices, plan, work, load, beside), load
+
+
+def samples(devices: Devices, plan: Plan, work: Work, load: Load, beside: Sequence[Work] = ()) -> list[Sample]:
+    """plan.rounds samples. On a path so slow that the deadline is near, fewer."""
     end = time.monotonic() + plan.deadline_s / (6 if beside else 3)
-    samples: list[Sample] = []
-    while len(samples) < plan.rounds and (len(samples) < FEWEST_ROUNDS or time.monotonic() < end):
-        samples.append(sample(devices, work, load, beside))
+    taken: list[Sample] = []
+    while len(taken) < plan.rounds and (len(taken) < FEWEST_ROUNDS or time.monotonic() < end):
+        taken.append(sample(devices, work, load, beside))
         progress.step()
-    return samples, load
+    return taken
 
 
 def outlasting(devices: Devices, work: Work, load: Load, beside: Sequence[Work]) -> Load:
