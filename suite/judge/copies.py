@@ -238,15 +238,21 @@ def host_memory(view: View) -> Verdict | None:
 
 
 def _bore_more(view: View) -> bool:
-    """The same node's memory carried clearly more for another GPU, or on its link: it is not the limit."""
-    node, rate = view.result.memory_node, view.result.bandwidth or 0.0
-    on_node = (r for r in view.so_far if r.gpus and r.memory_node == node and r.verified is not False)
-    return any(rate < view.thresholds.memory_bore * (r.bandwidth or 0.0) for r in on_node)
+    """The same node's memory, or another's that copies no faster alone, carried clearly more for a GPU or on its link:
+    memory is not the limit."""
+    node, rate, t = view.result.memory_node, view.result.bandwidth or 0.0, view.thresholds
+    found = (r for r in view.so_far if r.gpus and r.memory_node is not None and r.verified is not False)
+    nodes = {r.memory_node for r in found if rate < t.memory_bore * (r.bandwidth or 0.0)}
+    own = _memory_of(view, node) or 0.0
+    return any(n == node or 0.0 < t.memory_bore * (_memory_of(view, n) or 0.0) <= own for n in nodes)
 
 
 def _host_memory(view: View) -> float | None:
-    """The node's own memory copy bandwidth, measured earlier."""
-    node = view.result.memory_node
+    """The own memory copy bandwidth of the case's node, measured earlier."""
+    return _memory_of(view, view.result.memory_node)
+
+
+def _memory_of(view: View, node: int | None) -> float | None:
     found = [r for r in view.so_far if r.operation == "host_memory_copy" and r.memory_node == r.target_node == node]
     return max((r.bandwidth or 0.0 for r in found), default=None) if node is not None else None
 

@@ -11,6 +11,7 @@ from suite.records.run import Result, Verdict
 from suite.units import format_bandwidth
 
 NEAR = ("PIX", "PXB", "PHB")
+_ONE_WAY = ("peer_write", "peer_read")
 
 
 def no_access(view: View) -> Verdict | None:
@@ -87,13 +88,15 @@ def slower_than_staging(view: View) -> Verdict | None:
     result = view.result
     if result.p2p is False or result.bandwidth is None or not result.operation.startswith("peer_"):
         return None
-    staged = max((r.bandwidth or 0.0 for r in view.so_far if _is_staged(r, result)), default=0.0)
-    if staged < view.thresholds.staging_gain * result.bandwidth:
-        return None
     pair = _pair(view)
     near = pair is not None and (pair.topology or pair.topology_nvml) in NEAR
+    found = [r for r in view.so_far if _is_staged(r, result) and (r.engine == result.engine or not near)]
+    best = max(found, key=lambda r: _for_engine(r, result), default=None)
+    if best is None or _for_engine(best, result) < view.thresholds.staging_gain * result.bandwidth:
+        return None
     cause = "p2p_slower_than_staging" if near else "p2p_far"
-    said = {"who": view.who, "measured": view.measured, "staged": format_bandwidth(staged), "hint": _hint(view)}
+    staged = format_bandwidth(best.bandwidth)
+    said = {"who": view.who, "measured": view.measured, "staged": staged, "hint": _hint(view)}
     return say(cause, where=where(view.machine, *result.gpus), **said)
 
 
@@ -117,12 +120,28 @@ def redirecting_ports(machine: Machine, gpus: tuple[int, ...]) -> list[str]:
 
 
 def _is_staged(other: Result, result: Result) -> bool:
-    """The same copy through host memory: a staging case, or the peer copy with access switched off. Both are made by
-    copy engines, which larger packets make faster than a kernel: they say nothing of a kernel's copy."""
-    same = other.gpus == result.gpus and other.bytes == result.bytes and other.verified is not False
-    off = other.operation == result.operation and other.p2p is False
-    staged = off or (other.operation == "staging" and result.operation in ("peer_write", "peer_read"))
-    return same and staged and other.engine == result.engine
+    """The same way through host memory: a staging case, or the peer copy with access switched off, which is the same
+    copy whether the sender writes or the receiver reads. Kernels copy one size only: for them a smaller one will do."""
+    size = other.bytes == result.bytes or (other.engine != result.engine and other.bytes < result.bytes)
+    same = _way(other) == _way(result) and size and other.verified is not False
+    one_way = result.operation in _ONE_WAY
+    off = other.p2p is False and (other.operation == result.operation or (one_way and other.operation in _ONE_WAY))
+    return same and (off or (one_way and other.operation == "staging"))
+
+
+def _way(result: Result) -> tuple[int, ...]:
+    """The GPUs in the order in which bytes pass them: a reader names itself first."""
+    return result.gpus[::-1] if result.operation == "peer_read" else result.gpus
+
+
+def _for_engine(staged: Result, direct: Result) -> float:
+    """What a staged copy lets expect of a direct one, bytes/s. Copy engines stage, with larger packets than a kernel's:
+    of a kernel as much less as its ceiling is lower, and nothing where a ceiling is not known."""
+    rate = staged.bandwidth or 0.0
+    if staged.engine == direct.engine:
+        return rate
+    most, own = (r.limits.now if r.limits else None for r in (staged, direct))
+    return rate * min(1.0, own / most) if most and own else 0.0
 
 
 def _hint(view: View) -> str:

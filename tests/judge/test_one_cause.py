@@ -84,6 +84,31 @@ def test_memory_that_feeds_another_gpu_well_is_not_called_too_slow_for_this_one(
     assert last(machine, memory, other, slow).cause == "below_expected"
 
 
+@pytest.mark.parametrize("address", ["0000:21:00.0", "0000:a1:00.0"])
+def test_memory_is_not_called_too_slow_where_an_equal_node_feeds_an_equal_gpu(address: str) -> None:
+    found = _judged(Fault("hop_capacity", address=address, rate=41e9))
+    assert "host_limited" not in _causes(found)
+
+
+def test_a_far_pair_has_one_answer_whoever_copies_and_whichever_way() -> None:
+    """The staged copy that stands beside a read is the other GPU's write; a kernel's ceiling is a little lower."""
+    machine = SCENARIOS["2xpcie"].machine
+    staged = result("peer_write", 53.0, case="off", gpus=(0, 1), p2p=False, limits=limits(57.6), engine="copy-engine")
+    slow: dict[str, Any] = {"p2p": True, "engine": "copy-engine", "limits": limits(57.6)}
+    kernel: dict[str, Any] = slow | {"engine": "sm", "limits": limits(53.1)}
+    for one in (
+        result("peer_write", 37.0, gpus=(0, 1), **slow),
+        result("peer_read", 37.0, gpus=(1, 0), **slow),
+        result("peer_write", 37.0, gpus=(0, 1), **kernel),
+        result("peer_read", 37.0, gpus=(1, 0), **kernel),
+    ):
+        assert last(machine, staged, one).cause == "p2p_far"
+    other_way = result("peer_read", 37.0, gpus=(0, 1), **slow)
+    assert last(machine, staged, other_way).cause != "p2p_far"
+    as_fast = result("peer_write", 47.0, gpus=(0, 1), **kernel)
+    assert last(machine, staged, as_fast).cause == "healthy"
+
+
 def test_a_smaller_slot_beside_a_larger_one_is_worth_a_look_and_no_fault_of_distance() -> None:
     for most, cost in ((link(5, 4), "25 %"), (link(4, 16), "half")):
         found = run(Scenario(_smaller_slot(SCENARIOS["2xpcie"].machine, most)), groups=EVERYTHING)
@@ -151,6 +176,11 @@ def test_advice_for_a_gpu_on_a_coherent_link_names_no_slot_and_no_pcie() -> None
     assert "extended tags" not in (far.advice or "")
     unknown = next(f for f in found.found if f.cause == "limit_unknown")
     assert "virtual machine" not in (unknown.advice or "")
+
+
+def test_copies_over_nvlink_do_not_suffer_from_a_slow_way_between_processors() -> None:
+    found = run(SCENARIOS["2xc2c"], groups=("link", "host_copy", "peer_copy"))
+    assert {f.cause for f in found.found if f.status == "FAIL"} == {"numa_far_slow"}
 
 
 def test_a_hidden_link_is_to_be_read_where_it_can_be() -> None:

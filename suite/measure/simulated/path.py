@@ -103,7 +103,7 @@ def _rates(scenario: Scenario, plan: Plan, way: str) -> Iterator[float]:
 
 def _placed(machine: Machine, plan: Plan, fault: Fault) -> bool:
     """The plan's memory is on the fault's node and is reached from elsewhere."""
-    if fault.node is None or plan.memory_node != fault.node:
+    if fault.node is None or plan.memory_node != fault.node or _over_nvlink(machine, plan):
         return False
     if fault.kind == "node_to_gpu_capacity":
         return fault.gpu in plan.gpus
@@ -111,6 +111,11 @@ def _placed(machine: Machine, plan: Plan, fault: Fault) -> bool:
         return False
     homes = [g.numa_node for g in _gpus(machine, plan)] or [plan.target_node, plan.cpu_node]
     return any(home != fault.node for home in homes)
+
+
+def _over_nvlink(machine: Machine, plan: Plan) -> bool:
+    """A peer copy that passes no host memory and no link between processors."""
+    return plan.operation.startswith("peer_") and plan.p2p is not False and nvlinked(machine, plan.gpus)
 
 
 def _read(plan: Plan, fault: Fault, way: str) -> bool:
