@@ -95,6 +95,16 @@ LINK: tuple[Cause, ...] = (
         "`lspci -vv` as root shows LnkSta.",
     ),
     Cause(
+        "link_beyond_its_ends",
+        "INDETERMINATE",
+        "the link is read faster or wider under load than its ends support, and no virtual machine makes them up",
+        "{who} is read at {load} under load, although {ends} support no more than {possible}: one of the two "
+        "readings is wrong.",
+        "Run once as root so that config space is read, and compare both ends with nvidia-smi; update the kernel, "
+        "the driver and the board's firmware.",
+        "`lspci -vv -s {lower}` under load: LnkSta not above LnkCap at either end.",
+    ),
+    Cause(
         "retraining",
         "WARN",
         "the link's state changed while the transfer ran",

@@ -51,6 +51,12 @@ class HopState:
         return _below(self.load.width, self.possible.width)
 
     @property
+    def beyond(self) -> bool:
+        """Its speed or width under load is above what is possible: one of the two readings is wrong."""
+        faster = _below(self.possible.speed_gts, self.load.speed_gts)
+        return faster or _below(self.possible.width, self.load.width)
+
+    @property
     def share(self) -> float | None:
         """What it carries under load, as a fraction of what it could."""
         load, possible = line_rate(self.load), line_rate(self.possible)

@@ -97,6 +97,20 @@ def reduced_link(view: View) -> Verdict | None:
     return _verdict(view, gpu, hops.reduced(hops.hops(view.machine, gpu, view.watch(gpu.index))))
 
 
+def beyond_its_ends(view: View) -> Verdict | None:
+    """A hop that is read faster or wider under load than its ends support; a virtual machine makes such ends up."""
+    gpu = view.gpu
+    if gpu is None or view.machine.environment.virtual_machine:
+        return None
+    states = hops.hops(view.machine, gpu, view.watch(gpu.index))
+    hop = next((state for state in states if state.beyond and not state.hidden), None)
+    if hop is None:
+        return None
+    who = f"GPU{gpu.index}" if hop.own else f"the hop above GPU{gpu.index}"
+    said = {"who": who, "load": hop.load, "possible": hop.possible, "ends": hop.ends, "lower": hop.lower}
+    return say("link_beyond_its_ends", levels.reached(view), binding=hop.name, **said)
+
+
 def _verdict(view: View, gpu: Gpu, hop: HopState | None, *extra: str) -> Verdict | None:
     if hop is None or _allowed(view, gpu, hop):
         return None

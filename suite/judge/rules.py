@@ -20,6 +20,7 @@ LINK: tuple[Rule, ...] = (
     links.not_under_load,
     links.not_as_expected,
     links.reduced_link,
+    links.beyond_its_ends,
     links.retrained,
     levels.above_ceiling,
     kinds.serial,

@@ -51,7 +51,9 @@ def root_complex(view: View) -> Verdict | None:
     alone = _alone(view)
     total = sum(one.bandwidth or 0.0 for one in alone.values())
     in_order = len(alone) == len(result.gpus) and all(map(_passed, alone.values()))
-    if not in_order or result.bandwidth >= view.thresholds.together * total:
+    # The time runs until the last GPU ends and all move equal bytes: more than this the slowest one does not allow.
+    held = len(alone) * min((one.bandwidth or 0.0 for one in alone.values()), default=0.0)
+    if not in_order or result.bandwidth >= view.thresholds.together * held:
         return None
     said = levels.words(view) | {"alone": format_bandwidth(total)}
     return say("root_complex_limited", *levels.spread_note(view), **said)

@@ -188,3 +188,10 @@ def test_a_hidden_link_is_to_be_read_where_it_can_be() -> None:
     hidden = replace(machine, environment=replace(machine.environment, virtual_machine="KVM", root=False))
     advice = last(hidden, under_load(link(5, 16)), result("host_to_device", 30.0, limits=limits(None))).advice or ""
     assert advice.startswith("Run as root and outside the virtual machine where possible. ")
+
+
+def test_a_link_that_is_read_faster_than_its_ends_support_is_a_contradiction() -> None:
+    fault = Fault("link_state", gpu=1, address=SCENARIOS["2xpcie"].machine.gpus[1].address, link=LinkState(64.0, 16))
+    verdict = _judged(fault).verdict("link/under_load/gpu1")
+    assert (verdict.status, verdict.cause) == ("INDETERMINATE", "link_beyond_its_ends")
+    assert "one of the two readings is wrong" in verdict.evidence[0]

@@ -92,6 +92,13 @@ def test_gpus_that_are_slow_together_only_and_share_no_link_are_limited_above_th
     assert together(105.0).cause == "healthy"
 
 
+def test_one_slow_gpu_that_all_wait_for_is_no_full_root_complex() -> None:
+    """Both in order alone, one at 30 of 58: the total is twice the slower one."""
+    alone = [copy(r, gpus=(g,), memory_node=g, limits=limits(m)) for g, r, m in ((0, 54.0, 57.0), (1, 30.0, 32.0))]
+    case = result("all_gpus_host_to_device", 60.0, gpus=(0, 1), limits=limits(114.0))
+    assert last(PCIE, *alone, case).cause != "root_complex_limited"
+
+
 def test_gpus_below_one_switch_are_not_limited_by_the_root_complex() -> None:
     assert together(60.0, build.eight_pcie()).cause == "slow_path"
 
