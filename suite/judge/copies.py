@@ -58,13 +58,20 @@ def latency_out_of_family(view: View) -> Verdict | None:
         return None
     equal = {g.index for g in view.equal_gpus(gpu)}
     family = [r for r in view.alike("gpus", "memory_node") if r.gpus and r.gpus[0] in equal]
-    family = [r for r in family if _near(view, r) == _near(view, view.result)]
+    family = [r for r in family if _near(view, r) == _near(view, view.result) and _same_link(view, gpu.index, r)]
     best = min(family, key=lambda r: median(r.samples_s), default=None)
     if best is None or start <= view.thresholds.latency_family * median(best.samples_s):
         return None
     said = {"size": format_bytes(view.result.bytes), "other": format_seconds(median(best.samples_s))}
     measured = format_seconds(view.seconds)
     return say("latency_out_of_family", who=view.who, measured=measured, sibling=f"GPU{best.gpus[0]}", **said)
+
+
+def _same_link(view: View, gpu: int, other: Result) -> bool:
+    """Both links ran alike under load, as far as is known: time that a slower link takes is no latency."""
+    watches = [view.watch(gpu), view.watch(other.gpus[0])]
+    loads = {watch.load for watch in watches if watch is not None and watch.readings}
+    return view.result.operation in LATENCIES or len(loads) < 2
 
 
 def _start(view: View) -> float | None:
@@ -74,7 +81,10 @@ def _start(view: View) -> float | None:
         return seconds
     if result.limits is None or result.limits.now is None:
         return None
-    return seconds - result.bytes / (view.thresholds.healthy_fraction * result.limits.now)
+    if result.bandwidth is None:
+        return None
+    # The bytes that count: of both ways and of all GPUs, the sum, as the ceiling is.
+    return seconds - seconds * result.bandwidth / (view.thresholds.healthy_fraction * result.limits.now)
 
 
 def far_node(view: View) -> Verdict | None:
@@ -93,7 +103,9 @@ def far_node(view: View) -> Verdict | None:
         return _far(view, reference, "numa_far_slow" if fraction < t.far_fail else "numa_far_weak", fraction)
     if gpu.numa_node is not None and levels.level(view) in ("low", "bad") and _in_order(view, reference):
         return _far(view, reference, "numa_far", fraction)
-    suspect = gpu.numa_node is not None and fraction > 1 / t.far_warn and reference.gpus == result.gpus
+    # Of the link only one direction beside the other was measured: too little to suspect the near node by.
+    measured = reference.gpus == result.gpus and reference.operation == result.operation
+    suspect = gpu.numa_node is not None and fraction > 1 / t.far_warn and measured
     return _far(view, reference, "numa_node_suspect", fraction) if suspect else None
 
 

@@ -77,10 +77,16 @@ def not_as_expected(view: View) -> Verdict | None:
     if gpu is None or manifest is None:
         return None
     own = next(iter(hops.hops(view.machine, gpu, view.watch(gpu.index))), None)
-    if own is None or not _less(own.load, manifest.link):
+    return _below_manifest(view, gpu, own) if own is not None else None
+
+
+def _below_manifest(view: View, gpu: Gpu, hop: HopState, *extra: str) -> Verdict | None:
+    """The GPU's own link is less than the manifest says."""
+    manifest = view.manifest(gpu)
+    if manifest is None or not hop.own or not _less(hop.load, manifest.link):
         return None
-    said = {"load": own.load, "expected": manifest.link, "lower": own.lower}
-    return say("not_as_expected", *_idle_note(view, gpu), binding=own.name, who=view.who, **said)
+    said = {"who": f"GPU{gpu.index}", "load": hop.load, "expected": manifest.link, "lower": hop.lower}
+    return say("not_as_expected", *_idle_note(view, gpu), *extra, binding=hop.name, **said)
 
 
 def _less(link: LinkState, other: LinkState) -> bool:
@@ -261,7 +267,8 @@ def bound_by_link(view: View) -> Verdict | None:
     if not found:
         return None
     hop, gpu = min(found, key=lambda f: line_rate(f[0].load) or 0.0)
-    return _verdict(view, gpu, hop, _loss(view, limits.now, limits.platform))
+    loss = _loss(view, limits.now, limits.platform)
+    return _below_manifest(view, gpu, hop, loss) or _verdict(view, gpu, hop, loss)
 
 
 def _loss(view: View, now: float, platform: float) -> str:

@@ -29,6 +29,7 @@ KILL_GRACE_S = 3.0  # SIGKILL ends a process within milliseconds, unless it is s
 QUIT_GRACE_S = 1.0
 DEATH_GRACE_S = 0.3  # from the end of a channel to the end of its process
 AGREE_GRACE_S = 2.0  # from one rank's "unavailable" to the others'
+LONGEST_WAIT_S = 86400.0  # the kernel's timeouts are 32-bit milliseconds
 ROOT = Path(__file__).resolve().parents[2]
 # Worst first: the rank that holds up the others is the one that is stopped or stuck.
 _SUSPICION = ("gone", "ended", "stopped", "stopped by a debugger", "stuck in the kernel", "running")
@@ -165,8 +166,10 @@ class Pool:
             for worker in self._workers:
                 selector.register(worker.channel, selectors.EVENT_READ, worker)
             while len(answers) < len(self._workers):
-                ready = selector.select(patience.left())
-                if not ready or not patience.left():
+                late = not patience.left()
+                ready = selector.select(min(patience.left(), LONGEST_WAIT_S))
+                # What is there counts, however late this process comes to read it: it may have been stopped itself.
+                if not patience.left() and (late or not ready):
                     self._fail_missing(answers, missing + (" of the last sign of life" if patience.renewed else ""))
                 for key, _ in ready:
                     if self._take(key.data, answers, patience):

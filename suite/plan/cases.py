@@ -95,7 +95,8 @@ def near_memory(machine: Machine, gpu: int) -> int | None:
     if home is None or found is None:
         return found.numa_node if found else None
     allowed = machine.environment.allowed_nodes
-    usable = [n for n in machine.nodes if n.memory_bytes != 0 and (not allowed or n.index in allowed)]
+    host = [n for n in machine.nodes if n.gpu is None]
+    usable = [n for n in host if n.memory_bytes != 0 and (not allowed or n.index in allowed)]
     if home in usable or not usable:
         return home.index
     return min(usable, key=lambda n: _distance(home, machine, n)).index

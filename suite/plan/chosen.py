@@ -19,12 +19,15 @@ def gpus(machine: Machine, settings: Settings) -> tuple[Gpu, ...]:
 
 
 def nodes(machine: Machine, settings: Settings) -> tuple[NumaNode, ...]:
-    """The NUMA nodes to measure: those asked for that this process may allocate from."""
+    """The NUMA nodes to measure: those asked for that this process may allocate from. A GPU's own memory that shows as
+    a node (NVLink-C2C) is no host memory."""
     allowed = machine.environment.allowed_nodes
     return tuple(
         n
         for n in machine.nodes
-        if (settings.nodes is None or n.index in settings.nodes) and (not allowed or n.index in allowed)
+        if n.gpu is None
+        and (settings.nodes is None or n.index in settings.nodes)
+        and (not allowed or n.index in allowed)
     )
 
 

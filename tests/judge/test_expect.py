@@ -39,6 +39,11 @@ def test_half_width_fails_where_the_manifest_expects_more() -> None:
     assert cause(under_load(link(5, 8)), expecting(None, 16)) == "not_as_expected"
 
 
+def test_copies_bound_by_a_link_below_the_manifest_have_the_link_s_cause() -> None:
+    bound = result("host_to_device", 27.0, memory_node=0, limits=limits(29.2, 58.4))
+    assert cause(bound, expecting(None, 16), under_load(link(5, 8))) == "not_as_expected"
+
+
 def test_a_slower_link_than_expected_fails_although_both_ends_agree_on_less() -> None:
     assert cause(under_load(link(4, 16)), expecting(32.0, 16)) == "not_as_expected"
 

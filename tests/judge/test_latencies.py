@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
+from suite.judge import copies
+from suite.judge.view import View
 from suite.records.case import Operation
 from suite.records.machine import Machine
 from suite.records.run import Limits, Result
 from suite.records.scenario import Fault, Scenario
 from tests.data.machines import build
 from tests.judge.pipeline import run
-from tests.judge.small import last, result
+from tests.judge.small import last, limits, link, result, under_load
 
 PCIE, SWITCHED = build.two_pcie(), build.nvswitch()
 PEER_LOAD: dict[str, Any] = {"gpus": (0, 1), "engine": "load-store", "p2p": True}
@@ -112,3 +114,15 @@ def test_a_simulated_machine_that_is_slow_throughout_warns_once_for_hosts_and_on
 @pytest.mark.parametrize("machine", [PCIE, SWITCHED])
 def test_a_simulated_machine_in_order_does_not_warn(machine: Machine) -> None:
     assert run(Scenario(machine, noise=0.03), groups=("latency",)).statuses() == {"PASS"}
+
+
+def test_time_that_a_slower_link_takes_is_no_latency() -> None:
+    """GPU1 runs at Gen1, which its owner accepts: 2 MiB take longer than on GPU0 for that alone."""
+    given: dict[str, Any] = {"bytes": 2 << 20, "memory_node": None}
+    fast = result("host_to_device", gpus=(0,), samples_s=(45e-6,) * 5, limits=limits(58.0), **given)
+    slow = result("host_to_device", gpus=(1,), samples_s=(900e-6,) * 5, limits=limits(3.7), **given)
+    alike = [under_load(link(5, 16), gpu=gpu) for gpu in (0, 1)]
+    differing = [under_load(link(5, 16), gpu=0), under_load(link(1, 16), gpu=1)]
+    fast, slow = replace(fast, bandwidth=46e9), replace(slow, bandwidth=2.3e9)
+    assert copies.latency_out_of_family(View(slow, PCIE, (*alike, fast))) is not None
+    assert copies.latency_out_of_family(View(slow, PCIE, (*differing, fast))) is None

@@ -429,3 +429,17 @@ def test_no_limits_at_all_is_an_unknown_limit() -> None:
     seen = under_load(LinkState())
     assert last(ONE, seen, copy(20.0, limits=None)).cause == "limit_unknown"
     assert last(ONE, seen, copy(20.0, limits=Limits())).cause == "limit_unknown"
+
+
+def test_small_copies_both_ways_over_a_slow_link_are_no_late_starts() -> None:
+    """Both directions' bytes take their time: 2 MiB each way over Gen1, beside a GPU at Gen5."""
+    given = {"memory_node": None, "bytes": 2 * MIB}
+    fast = result("both_ways", 89.0, gpus=(0,), limits=limits(114.0), samples_s=(47e-6,) * 5, **given)
+    slow = result("both_ways", 6.1, gpus=(1,), limits=limits(7.2), samples_s=(687e-6,) * 5, **given)
+    assert last(PCIE, fast, slow).status == "PASS"
+
+
+def test_one_direction_of_a_loaded_link_makes_no_near_node_suspect() -> None:
+    """It ran beside the other direction; alone the copy is naturally faster."""
+    both = under_load(link(5, 16), rate=56.0, directions={"host_to_device": 28 * GB, "device_to_host": 28 * GB})
+    assert last(PCIE, replace(both, memory_node=0), copy(54.0, memory_node=1)).cause != "numa_node_suspect"

@@ -160,6 +160,41 @@ def test_huge_pages_are_aligned_and_say_what_they_are() -> None:
         assert buffer.pages in ("hugetlb", "transparent")
 
 
+def test_reserved_huge_pages_of_another_node_are_not_taken_for_this_one() -> None:
+    """Bound to a node without free ones, the first touch of such a mapping ends the process."""
+
+    class Empty(NumaCalls):
+        def free_huge_pages(self, *_: Any) -> int:
+            return 0
+
+    with HostBuffer(4 << 20, a_node(), huge=True, calls=Empty()) as buffer:
+        assert buffer.pages == "transparent"
+
+
+def test_huge_pages_that_were_asked_for_and_not_got_are_unavailable() -> None:
+    class Small(NumaCalls):
+        def free_huge_pages(self, *_: Any) -> int:
+            return 0
+
+        def huge_bytes(self, *_: Any) -> int:
+            return 0
+
+    words = "only 0B of 4MiB came in huge pages: reserve some"
+    with pytest.raises(Unavailable, match=words), HostBuffer(4 << 20, a_node(), huge=True, calls=Small()):
+        pass
+
+
+def test_huge_bytes_are_those_of_the_mappings_that_hold_the_range(tmp_path: Path) -> None:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    maps = ((0x1000, 0x3000, 8), (0x3000, 0x5000, 2048), (0x9000, 0xA000, 4096))
+    text = "".join(f"{a:x}-{b:x} rw-p 00000000 00:00 0\nSize: 8 kB\nAnonHugePages:  {kib} kB\n" for a, b, kib in maps)
+    (tmp_path / "proc/self/smaps").write_text(text)
+    calls = NumaCalls(tmp_path)
+    assert calls.huge_bytes(0x3000, 0x1000) == 2048 << 10
+    assert calls.huge_bytes(0x2000, 0x2000) == (2048 + 8) << 10
+    assert calls.huge_bytes(0x6000, 0x1000) is None
+
+
 def test_locked_memory_beyond_the_limit_is_unavailable() -> None:
     class Limited(NumaCalls):
         def lock(self, *_: Any) -> None:

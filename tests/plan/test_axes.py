@@ -47,6 +47,13 @@ def test_a_node_without_memory_is_not_copied_from() -> None:
     assert ids("node", bare) == ["node0", "node1"]
 
 
+def test_a_gpu_s_own_memory_that_shows_as_a_node_is_no_host_memory() -> None:
+    machine = two_nodes()
+    coherent = replace(machine, nodes=(*machine.nodes, NumaNode(index=2, memory_bytes=GIB, gpu=0)))
+    assert ids("node", coherent) == ["node0", "node1"]
+    assert ids("target_node", coherent) == ["to_node0", "to_node1"]
+
+
 def test_a_node_that_a_cgroup_forbids_is_left_alone() -> None:
     machine = replace(two_nodes(), environment=Environment(allowed_nodes=(1,)))
     assert ids("node", machine) == ["node1"]
