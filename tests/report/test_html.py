@@ -166,6 +166,7 @@ def test_nvlinks_are_drawn_once_for_each_set_of_gpus_that_they_join() -> None:
     ring = _joined((0, 1, 2), (1, 2, 2), (2, 3, 1), (0, 3, 2))
     assert ring == [nvlinks.Joined((0, 1, 2, 3), ("1 link", "2 links", "not between all of them"))]
     assert _joined() == []
+    assert _joined((0, 9, 4)) == []  # the machine has no GPU9
 
 
 def test_the_picture_names_the_gpus_that_nvlinks_join() -> None:

@@ -27,7 +27,8 @@ class Joined:
 def joined(machine: Machine) -> list[Joined]:
     """Each set of GPUs that NVLinks join, by its lowest GPU."""
     sets: list[list[GpuPair]] = []
-    for pair in (pair for pair in machine.pairs if pair.nvlinks):
+    there = {gpu.index for gpu in machine.gpus}
+    for pair in (pair for pair in machine.pairs if pair.nvlinks and {pair.first, pair.second} <= there):
         near = [known for known in sets if _gpus([pair]) & _gpus(known)]
         sets = [known for known in sets if known not in near]
         sets.append([*(one for known in near for one in known), pair])
