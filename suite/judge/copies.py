@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from suite.judge import levels, links
-from suite.judge.view import View, say
+from suite.judge.view import View, passed, say
 from suite.records.case import LATENCIES, NOT_AT_ONCE, ONE_COPY_ENGINE
 from suite.records.machine import Gpu
 from suite.records.run import Result, Verdict
@@ -79,9 +79,7 @@ def _start(view: View) -> float | None:
     result, seconds = view.result, view.seconds
     if seconds is None or result.operation in LATENCIES:
         return seconds
-    if result.limits is None or result.limits.now is None:
-        return None
-    if result.bandwidth is None:
+    if result.limits is None or result.limits.now is None or result.bandwidth is None:
         return None
     # The bytes that count: of both ways and of all GPUs, the sum, as the ceiling is.
     return seconds - seconds * result.bandwidth / (view.thresholds.healthy_fraction * result.limits.now)
@@ -112,7 +110,7 @@ def far_node(view: View) -> Verdict | None:
 def _in_order(view: View, near: Result) -> bool:
     """The near copy passed, and would with this case's ceiling too."""
     limits = view.result.limits
-    return _passed(near) and limits is not None and (near.bandwidth or 0.0) >= levels.floor(view, limits.now or 0.0)
+    return passed(near) and limits is not None and (near.bandwidth or 0.0) >= levels.floor(view, limits.now or 0.0)
 
 
 def _near_reference(view: View, gpu: Gpu) -> Result | None:
@@ -154,7 +152,7 @@ def _near_of_equals(view: View, gpu: Gpu) -> list[Result]:
         return []
     equal = {g.index for g in view.equal_gpus(gpu)}
     found = view.alike("gpus", "memory_node")
-    near = [r for r in found if r.bandwidth and r.gpus[0] in equal and _near(view, r) and _passed(r)]
+    near = [r for r in found if r.bandwidth and r.gpus[0] in equal and _near(view, r) and passed(r)]
     return [r for r in near if _same_ceiling(view.result, r, view.thresholds.link_bound)]
 
 
@@ -162,10 +160,6 @@ def _same_ceiling(one: Result, other: Result, least: float) -> bool:
     """A GPU whose path carries more says nothing of distance. Without a ceiling of one of them the model must do."""
     rates = [r.limits.now for r in (one, other) if r.limits is not None and r.limits.now]
     return len(rates) < 2 or min(rates) >= least * max(rates)
-
-
-def _passed(result: Result) -> bool:
-    return result.verdict is not None and result.verdict.status == "PASS"
 
 
 def _far(view: View, near: Result, cause: str, fraction: float) -> Verdict:
@@ -209,7 +203,7 @@ def one_direction(view: View) -> Verdict | None:
 def _opposite(view: View, other: str) -> float | None:
     """The other direction's bandwidth: from its own case, else from the copies both ways that loaded the link."""
     for r in view.alike("operation"):
-        if r.operation == other and r.verdict is not None and r.verdict.status == "PASS":
+        if r.operation == other and passed(r):
             return r.bandwidth
     link = (r for r in view.so_far if r.operation == "link_under_load" and r.gpus == view.result.gpus)
     directions = next((r.directions for r in link if r.directions), None)
@@ -276,8 +270,7 @@ def outlier(view: View) -> Verdict | None:
         return None
     equal = {g.index for g in view.equal_gpus(gpu)}
     for r in view.alike("gpus", "memory_node"):
-        passed = r.verdict is not None and r.verdict.status == "PASS" and r.bandwidth
-        alike = passed and r.gpus[0] in equal and _near(view, r) == _near(view, view.result)
+        alike = passed(r) and r.bandwidth and r.gpus[0] in equal and _near(view, r) == _near(view, view.result)
         if alike and view.result.bandwidth < view.thresholds.sibling_fraction * (r.bandwidth or 0.0):
             said = levels.words(view) | {"sibling": f"GPU{r.gpus[0]}", "other": format_bandwidth(r.bandwidth)}
             return say("outlier", *levels.spread_note(view), **said)

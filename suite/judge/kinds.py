@@ -11,7 +11,7 @@ from suite.records.run import Result, Verdict
 from suite.units import format_bandwidth, format_bytes, format_percent
 
 # Placed on a node, then registered with CUDA: what all other cases use, and what the ceilings are held against.
-_PINNED = (None, "pinned", "registered")
+PINNED = (None, "pinned", "registered")
 _COPIES = ("host_to_device", "device_to_host", "both_ways")
 _WORDS = {
     "host_alloc": "memory from cudaHostAlloc",
@@ -23,14 +23,14 @@ _WORDS = {
 def bound_by_link(view: View) -> Verdict | None:
     """A bad link bounds every kind of memory alike. Pageable memory only where it is as fast as the link allows."""
     memory = view.result.memory
-    if memory in _PINNED or (memory == "pageable" and levels.level(view) != "ok"):
+    if memory in PINNED or (memory == "pageable" and levels.level(view) != "ok"):
         return None
     return links.bound_by_link(view)
 
 
 def other_memory(view: View) -> Verdict | None:
     """A copy from or to another kind of host memory, beside the same copy with pinned memory."""
-    if view.result.memory in _PINNED or view.result.operation not in _COPIES or view.result.bandwidth is None:
+    if view.result.memory in PINNED or view.result.operation not in _COPIES or view.result.bandwidth is None:
         return None
     pinned = _pinned(view)
     if view.result.memory == "pageable":
@@ -65,7 +65,7 @@ def _pageable(view: View, pinned: Result | None) -> Verdict:
 def _pinned(view: View) -> Result | None:
     """The same copy with pinned memory on the same node; on any, where the node is not known."""
     differing = ("memory",) if view.result.memory_node is not None else ("memory", "memory_node")
-    found = [r for r in view.alike(*differing) if r.memory in _PINNED and r.bandwidth]
+    found = [r for r in view.alike(*differing) if r.memory in PINNED and r.bandwidth]
     return max(found, key=lambda r: r.bandwidth or 0.0, default=None)
 
 

@@ -87,7 +87,7 @@ def unknown_limit(view: View) -> Verdict | None:
 def _hidden(view: View) -> str:
     """What would show the link, as far as it is hidden here; NVLink-C2C has no link state to be read."""
     environment = view.machine.environment
-    if any((gpu := view.machine.gpu(g)) is not None and gpu.c2c for g in view.result.gpus):
+    if _coherent(view):
         return ""
     ways = [] if environment.root else ["as root"]
     ways += ["outside the virtual machine"] if environment.virtual_machine else []
@@ -97,11 +97,16 @@ def _hidden(view: View) -> str:
 def _no_link_case(view: View) -> bool:
     """The link of one of the GPUs was not read because its link case did not run: more rights would not help."""
     gpus = set(view.result.gpus)
-    if not gpus or any((gpu := view.machine.gpu(g)) is not None and gpu.c2c for g in gpus):
+    if not gpus or _coherent(view):
         return False
     if any((pair := view.machine.pair(a, b)) is not None and pair.nvlinks for a in gpus for b in gpus if a < b):
         return False
     return not gpus <= {g for r in view.so_far if r.operation == "link_under_load" for g in r.gpus}
+
+
+def _coherent(view: View) -> bool:
+    """NVLink-C2C joins a GPU of the case to its processor."""
+    return any((gpu := view.machine.gpu(g)) is not None and gpu.c2c for g in view.result.gpus)
 
 
 def _like(view: View) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from suite.judge import levels
-from suite.judge.view import View, say
+from suite.judge.kinds import PINNED
+from suite.judge.view import View, fastest, say
 from suite.records.run import Result, Verdict
 from suite.units import format_bandwidth
 
 _DOWN, _UP = "host_to_device", "device_to_host"
 _TWO_WAYS = ("peer_both_ways",)
 _MADE_OF_COPIES = ("staging", "peer_write", "peer_read", "peer_both_ways")
-_PINNED = (None, "pinned", "registered")
 
 
 def as_its_copies(view: View) -> Verdict | None:
@@ -35,11 +35,7 @@ def as_its_copies(view: View) -> Verdict | None:
 
 def _weakest(view: View) -> Result | None:
     """The slowest of the plain copies on the way, each at the size at which it was fastest."""
-    best: dict[tuple[int, str, int | None], Result] = {}
-    for one in _parts(view):
-        key = (one.gpus[0], one.operation, one.memory_node)
-        if key not in best or (one.bandwidth or 0.0) > (best[key].bandwidth or 0.0):
-            best[key] = one
+    best = fastest(_parts(view), lambda r: (r.gpus, r.operation, r.memory_node))
     return min(best.values(), key=lambda r: r.bandwidth or 0.0, default=None)
 
 
@@ -52,7 +48,7 @@ def _parts(view: View) -> Iterator[Result]:
     for one in view.so_far:
         if len(one.gpus) != 1 or (one.gpus[0], one.operation) not in ways or one.memory_node not in nodes:
             continue
-        if one.engine == "copy-engine" and one.memory in _PINNED and one.bandwidth and one.verified is not False:
+        if one.engine == "copy-engine" and one.memory in PINNED and one.verified is not False:
             yield one
 
 

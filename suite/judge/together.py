@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from suite.judge import levels
-from suite.judge.view import View, say
+from suite.judge.view import View, fastest, passed, say
 from suite.records.path import path_to_root
 from suite.records.run import Result, Verdict
 from suite.units import format_bandwidth
@@ -16,7 +16,7 @@ _MOST_NAMED = 4
 def shared_uplink(view: View) -> Verdict | None:
     """Several GPUs at once that get all of a shared link, less than each alone."""
     result = view.result
-    if not result.operation.startswith("all_gpus") or result.bandwidth is None or not _share_a_hop(view):
+    if not result.operation.startswith("all_gpus") or result.bandwidth is None or not _shared(view):
         return None
     alone = _alone(view)
     total = sum(one.bandwidth or 0.0 for one in alone.values())
@@ -28,49 +28,45 @@ def shared_uplink(view: View) -> Verdict | None:
 
 def as_the_slowest(view: View) -> Verdict | None:
     """The total is the slowest GPU's rate times their number, and that GPU is not in order alone."""
-    result = view.result
-    together = result.operation.startswith("all_gpus") and levels.level(view) in ("low", "bad")
-    alone = _alone(view)
-    if not together or result.bandwidth is None or len(alone) < len(result.gpus):
+    rate, alone = _slow_together(view), _alone(view)
+    if rate is None or len(alone) < len(view.result.gpus):
         return None
     gpu, slowest = min(alone.items(), key=lambda item: item[1].bandwidth or 0.0)
     least = len(alone) * (slowest.bandwidth or 0.0)
-    if _passed(slowest) or result.bandwidth < view.thresholds.as_its_parts * least:
+    if passed(slowest) or rate < view.thresholds.as_its_parts * least:
         return None
     said = levels.words(view) | {"count": len(alone), "slowest": f"GPU{gpu}"}
-    rate = format_bandwidth(slowest.bandwidth)
-    return say("as_the_slowest", *levels.spread_note(view), rate=rate, **said)
+    of_slowest = format_bandwidth(slowest.bandwidth)
+    return say("as_the_slowest", *levels.spread_note(view), rate=of_slowest, **said)
 
 
 def root_complex(view: View) -> Verdict | None:
     """Several GPUs at once that share no link, are slow together, and were in order one at a time."""
-    result = view.result
-    together = result.operation.startswith("all_gpus") and levels.level(view) in ("low", "bad")
-    if not together or result.bandwidth is None or _share_a_hop(view):
+    rate, alone = _slow_together(view), _alone(view)
+    if rate is None or _shared(view):
         return None
-    alone = _alone(view)
     total = sum(one.bandwidth or 0.0 for one in alone.values())
-    in_order = len(alone) == len(result.gpus) and all(map(_passed, alone.values()))
+    in_order = len(alone) == len(view.result.gpus) and all(map(passed, alone.values()))
     # The time runs until the last GPU ends and all move equal bytes: more than this the slowest one does not allow.
     held = len(alone) * min((one.bandwidth or 0.0 for one in alone.values()), default=0.0)
-    if not in_order or result.bandwidth >= view.thresholds.together * held:
+    if not in_order or rate >= view.thresholds.together * held:
         return None
     said = levels.words(view) | {"alone": format_bandwidth(total)}
     return say("root_complex_limited", *levels.spread_note(view), **said)
+
+
+def _slow_together(view: View) -> float | None:
+    """The total of a case of all GPUs that is low or bad, bytes/s."""
+    slow = view.result.operation.startswith("all_gpus") and levels.level(view) in ("low", "bad")
+    return view.result.bandwidth if slow else None
 
 
 def _alone(view: View) -> dict[int, Result]:
     """The same copy of each GPU of the case alone, with the same kind of memory: the fastest one. Only those known."""
     result = view.result
     single = (result.operation.removeprefix("all_gpus_"), result.bytes, result.engine, result.memory)
-    best: dict[int, Result] = {}
-    for one in view.so_far:
-        if (one.operation, one.bytes, one.engine, one.memory) != single or len(one.gpus) != 1 or not one.bandwidth:
-            continue
-        gpu = one.gpus[0]
-        if gpu in result.gpus and (gpu not in best or one.bandwidth > (best[gpu].bandwidth or 0.0)):
-            best[gpu] = one
-    return best
+    alike = (r for r in view.so_far if (r.operation, r.bytes, r.engine, r.memory) == single and len(r.gpus) == 1)
+    return fastest((r for r in alike if r.gpus[0] in result.gpus), lambda r: r.gpus[0])
 
 
 def _shared_words(view: View) -> str:
@@ -81,11 +77,6 @@ def _shared_words(view: View) -> str:
     named = ", ".join(shared[:_MOST_NAMED])
     more = f" and {len(shared) - _MOST_NAMED} more" if len(shared) > _MOST_NAMED else ""
     return f"the {len(shared)} links that they share ({named}{more})"
-
-
-def _share_a_hop(view: View) -> bool:
-    """Two of the case's GPUs have a link above them in common."""
-    return bool(_shared(view))
 
 
 def _shared(view: View) -> list[str]:
@@ -101,7 +92,3 @@ def _hops(view: View) -> list[str]:
         if (gpu := view.machine.gpu(index)) is not None and gpu.address is not None
         for hop in path_to_root(view.machine, gpu.address).hops
     ]
-
-
-def _passed(result: Result) -> bool:
-    return result.verdict is not None and result.verdict.status == "PASS"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from statistics import median, quantiles
-from typing import Any
+from typing import Any, TypeVar
 
 from suite.judge.catalogue import CAUSES
 from suite.judge.thresholds import DEFAULT, Thresholds
@@ -16,6 +16,8 @@ from suite.records.expect import NOTHING, Expectations, ExpectedGpu
 from suite.records.machine import Gpu, Machine
 from suite.records.run import Result, Verdict
 from suite.units import format_bandwidth
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,20 @@ _SAME = (
 def _sameness(differing: tuple[str, ...]) -> Callable[[Result], tuple[Any, ...]]:
     """What two results must agree in. Asked of every earlier result by every rule: as fast as can be."""
     return attrgetter(*(field for field in _SAME if field not in differing))
+
+
+def passed(result: Result) -> bool:
+    """Judged, and in order."""
+    return result.verdict is not None and result.verdict.status == "PASS"
+
+
+def fastest(results: Iterable[Result], key: Callable[[Result], Key]) -> dict[Key, Result]:
+    """Of the results that share a key the one with the highest bandwidth; those without one are left out."""
+    best: dict[Key, Result] = {}
+    for one in results:
+        if one.bandwidth and (key(one) not in best or one.bandwidth > (best[key(one)].bandwidth or 0.0)):
+            best[key(one)] = one
+    return best
 
 
 def say(cause: str, *extra: str, binding: str | None = None, **words: Any) -> Verdict:
