@@ -10,7 +10,7 @@ from typing import Any
 
 from suite.errors import Unavailable
 from suite.measure.cuda import kernels
-from suite.measure.cuda.error import opening, states_as_reasons
+from suite.measure.cuda.error import opening
 from suite.measure.cuda.runtime import Runtime
 
 GATE_TIMEOUT_S = 5.0
@@ -89,7 +89,7 @@ class Devices:
     def at(self, address: str) -> Device:
         """The GPU at a PCI address, opened at the first call. Raises Unavailable with the reason."""
         if address not in self._open:
-            with states_as_reasons(), opening():
+            with opening():
                 self._open[address] = self._opened(address)
         device = self._open[address]
         device.use()

@@ -25,6 +25,11 @@ STATES: dict[int, str] = {
     803: "the driver and its libraries have different versions: restart after the update",
     804: "this GPU does not support forward compatibility: install a driver as new as the CUDA runtime",
 }
+# Out of memory where a context is made: it needs some hundred MiB.
+NO_ROOM = (
+    "another program holds so much of the GPU's memory that no CUDA context fits beside it: end it (`nvidia-smi` "
+    "lists it)"
+)
 # After these the context is lost; only a new process helps.
 FATAL: dict[int, str] = {
     214: "the GPU reported an uncorrectable ECC error: look at `nvidia-smi -q -d ECC`",
@@ -46,27 +51,14 @@ class CudaError(SuiteError):
 
 
 @contextmanager
-def states_as_reasons() -> Iterator[None]:
-    """Turns errors that describe the machine's state into Unavailable; other errors pass."""
-    try:
-        yield
-    except CudaError as error:
-        if error.status in STATES:
-            raise Unavailable(STATES[error.status]) from error
-        raise
-
-
-@contextmanager
 def opening() -> Iterator[None]:
-    """Turns out-of-memory while a GPU is opened into Unavailable: a context needs some hundred MiB. Others pass."""
+    """Turns what keeps a GPU from being opened into Unavailable; other errors pass."""
     try:
         yield
     except CudaError as error:
-        if error.status == OUT_OF_MEMORY:
-            raise Unavailable(
-                "another program holds so much of the GPU's memory that no CUDA context fits beside it: end it "
-                "(`nvidia-smi` lists it)"
-            ) from error
+        reason = NO_ROOM if error.status == OUT_OF_MEMORY else STATES.get(error.status)
+        if reason is not None:
+            raise Unavailable(reason) from error
         raise
 
 
